@@ -1,0 +1,126 @@
+// The container that an agent's manifest asks for: name, labels, environment, mounts, limits. Pure.
+import type { AgentId } from "../../src/core/call.ts";
+import { fingerprint, HASH_VERSION } from "../../src/core/fingerprint.ts";
+import type { View } from "../../src/core/kind.ts";
+import { launcherFolder, packageFolder, resolvePath, socketFolder, workspaceFolder } from "../../src/core/paths.ts";
+import { parseBytes, parseCores } from "../../src/core/quantity.ts";
+import { DEFAULT_NAMESPACE, type Agent } from "../../src/core/resource.ts";
+import { LABEL, type Mount, type SandboxSpec } from "../../src/core/sandbox.ts";
+import { refOf } from "../../src/core/resource.ts";
+
+/** Inside; no manifest mounts anything there. */
+export const INSIDE = { socket: "/beige", launchers: "/tools/bin", packages: "/tools/packages", workspace: "/workspace" } as const;
+/** Set by the gateway; the manifest's env does not name them. */
+export const GATEWAY_ENV = ["PATH", "HOME", "BEIGE_AGENT", "AI_AGENT", "LANG"] as const;
+
+/** Everything but the user, which the store allocates when the container is made. */
+export type Box = Omit<SandboxSpec, "user">;
+export type Limits = Pick<SandboxSpec, "memoryBytes" | "cpus" | "pids">;
+
+export const agentId = (agent: Agent): AgentId => ({
+  namespace: agent.metadata.namespace,
+  name: agent.metadata.name,
+  uid: agent.metadata.uid,
+});
+
+/** beige-AGENT; NS and a part of the store's id where another namespace or home could have the same name. */
+export function containerName(agent: Agent, view: View): string {
+  const { namespace, name } = agent.metadata;
+  const long = namespace === DEFAULT_NAMESPACE ? name : `${namespace}.${name}`;
+  return `beige-${long}${view.defaultHome ? "" : `-${view.store.replaceAll("-", "").slice(0, 6)}`}`;
+}
+
+/** A new container's name while the old one has the plain one. */
+export const nextName = (name: string): string => `${name}-next`;
+
+/** Host folder of the workspace; undefined when its path is relative and nobody knows to what. */
+export function workspacePath(agent: Agent, view: View): string | undefined {
+  const path = agent.spec.workspace.path;
+  return path === undefined ? workspaceFolder(view.home, agent.metadata) : resolvePath(path, view.origin(refOf(agent)));
+}
+
+const byTarget = (a: Mount, b: Mount): number => (a.target < b.target ? -1 : 1);
+
+/** What a newer beige may change without recreating anything: targets and values, not the folders of this home. */
+const GATEWAY_PARTS = fingerprint({
+  env: { PATH: `${INSIDE.launchers}:`, HOME: INSIDE.workspace, AI_AGENT: "beige", LANG: "C.UTF-8", BEIGE_AGENT: "name" },
+  mounts: [INSIDE.socket, INSIDE.launchers, INSIDE.packages],
+});
+
+function environment(agent: Agent): Readonly<Record<string, string>> {
+  return {
+    HOME: INSIDE.workspace,
+    LANG: "C.UTF-8",
+    AI_AGENT: "beige",
+    ...agent.spec.sandbox.env,
+    BEIGE_AGENT: agent.metadata.name,
+    PATH: `${INSIDE.launchers}:${agent.spec.sandbox.path}`,
+  };
+}
+
+/** What of the spec forces another container when it changes; facts of this machine are not in it. */
+function replacing(agent: Agent): object {
+  const { image, profile, runtime, path, network, mounts, env, resources } = agent.spec.sandbox;
+  return {
+    image,
+    profile,
+    runtime,
+    path,
+    network: network.mode,
+    env,
+    tmp: parseBytes(resources.tmp),
+    mounts: mounts.map(({ source, target, readOnly }) => ({ source, target, readOnly })).toSorted(byTarget),
+    workspace: agent.spec.workspace.path,
+  };
+}
+
+export const specHash = (agent: Agent): string => fingerprint(replacing(agent));
+
+function labels(agent: Agent, view: View): Readonly<Record<string, string>> {
+  return {
+    [LABEL.store]: view.store,
+    [LABEL.uid]: agent.metadata.uid,
+    [LABEL.kind]: agent.kind,
+    [LABEL.name]: agent.metadata.name,
+    [LABEL.namespace]: agent.metadata.namespace,
+    [LABEL.generation]: String(agent.metadata.generation),
+    [LABEL.specHash]: specHash(agent),
+    [LABEL.hashVersion]: HASH_VERSION,
+    [LABEL.gatewayHash]: GATEWAY_PARTS,
+  };
+}
+
+export interface Sources {
+  /** Host folder behind /workspace. */
+  readonly workspace: string;
+  /** Host folders of spec.sandbox.mounts, in their order. */
+  readonly mounts: readonly string[];
+}
+
+export function boxOf(agent: Agent, view: View, sources: Sources): Box {
+  const { sandbox } = agent.spec;
+  const own: readonly Mount[] = [
+    { source: socketFolder(view.home, agent.metadata.uid), target: INSIDE.socket, readOnly: true },
+    { source: launcherFolder(view.home, agent.metadata), target: INSIDE.launchers, readOnly: true },
+    { source: packageFolder(view.home, agent.metadata), target: INSIDE.packages, readOnly: true },
+    { source: sources.workspace, target: INSIDE.workspace, readOnly: false },
+  ];
+  const wanted = sandbox.mounts.map(({ target, readOnly }, i) => ({ source: sources.mounts[i] ?? "", target, readOnly }));
+  return {
+    name: containerName(agent, view),
+    labels: labels(agent, view),
+    image: sandbox.image,
+    env: environment(agent),
+    mounts: [...own, ...wanted].toSorted(byTarget),
+    memoryBytes: parseBytes(sandbox.resources.memory) ?? 0,
+    cpus: parseCores(sandbox.resources.cpus) ?? 0,
+    pids: sandbox.resources.pids,
+    tmpBytes: parseBytes(sandbox.resources.tmp) ?? 0,
+    // Mode allowlist is refused before anything is planned; nothing is the safe reading of it.
+    network: sandbox.network.mode === "open" ? "open" : "none",
+    profile: sandbox.profile,
+    ...(sandbox.runtime === undefined ? {} : { runtime: sandbox.runtime }),
+  };
+}
+
+export const limitsOf = ({ memoryBytes, cpus, pids }: Limits): Limits => ({ memoryBytes, cpus, pids });

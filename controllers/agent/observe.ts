@@ -1,0 +1,104 @@
+// Looks at everything of an agent; changes nothing.
+import { LABEL, type SandboxListed, type SandboxSeen } from "../../src/core/sandbox.ts";
+import type { Folder } from "../../src/core/overlap.ts";
+import type { View } from "../../src/core/kind.ts";
+import { resolvePath } from "../../src/core/paths.ts";
+import { refOf, type Agent, type Ref } from "../../src/core/resource.ts";
+import type { World } from "../../src/core/world.ts";
+import { agentId, workspacePath } from "./box.ts";
+import { listBoxes } from "./listing.ts";
+import { namedFolders, otherFolders } from "./place.ts";
+import type { AgentSeen, PathSeen } from "./seen.ts";
+import { kitOf } from "./tools.ts";
+
+const isAgents = ({ labels }: SandboxListed): boolean => labels[LABEL.kind] === "Agent" && labels[LABEL.name] !== undefined;
+const uidOf = ({ labels }: SandboxListed): string => labels[LABEL.uid] ?? "";
+const isOf = (box: SandboxListed, ref: Ref): boolean =>
+  isAgents(box) && box.labels[LABEL.name] === ref.name && (box.labels[LABEL.namespace] ?? "") === ref.namespace;
+
+/** Agents that have containers, wanted or not. */
+export async function agentNames(w: World): Promise<readonly Ref[]> {
+  const boxes = (await listBoxes(w)).filter(isAgents);
+  const refs = boxes.map(({ labels }): Ref => ({ kind: "Agent", namespace: labels[LABEL.namespace] ?? "", name: labels[LABEL.name] ?? "" }));
+  return [...new Map(refs.map((ref) => [`${ref.namespace}/${ref.name}`, ref])).values()];
+}
+
+const pathSeen = async (w: World, path: string): Promise<PathSeen> => ({ path, ...(await w.workspaces.seen(path)) });
+
+async function kitSeen(w: World, agent: Agent, view: View): Promise<AgentSeen["kit"]> {
+  const seen = await w.kits.seen(agentId(agent));
+  const there = seen === undefined ? {} : { seen };
+  try {
+    return { ...there, want: await w.kits.hash(kitOf(agent, view)) };
+  } catch (error) {
+    // A plugin's files went away: the agent goes on with what it has.
+    return { ...there, error: `files of a plugin cannot be read: ${error instanceof Error ? error.message : String(error)}` };
+  }
+}
+
+/** Other agents' folders matter only to one that has folders of its own. */
+async function othersSeen(w: World, agent: Agent, view: View): Promise<readonly Folder[]> {
+  if (namedFolders(agent, view).length === 0) return [];
+  return Promise.all(otherFolders(agent, view).map(async (folder) => ({ ...folder, path: (await w.workspaces.seen(folder.path)).real })));
+}
+
+async function foldersSeen(w: World, agent: Agent, view: View): Promise<Pick<AgentSeen, "workspace" | "mounts" | "others" | "homeReal">> {
+  const origin = view.origin(refOf(agent));
+  const workspace = workspacePath(agent, view);
+  const sources = agent.spec.sandbox.mounts.flatMap((mount) => resolvePath(mount.source, origin) ?? []);
+  const [home, others, mounts, own] = await Promise.all([
+    w.workspaces.seen(view.home),
+    othersSeen(w, agent, view),
+    Promise.all(sources.map((path) => pathSeen(w, path))),
+    workspace === undefined ? undefined : pathSeen(w, workspace),
+  ]);
+  return { homeReal: home.real, others, mounts, ...(own === undefined ? {} : { workspace: own }) };
+}
+
+async function inspected(w: World, boxes: readonly SandboxListed[]): Promise<readonly SandboxSeen[]> {
+  const seen = await Promise.all(boxes.map((box) => w.sandbox.inspect(box.id)));
+  return seen.filter((box) => box !== undefined);
+}
+
+const NOTHING: AgentSeen = {
+  containers: [],
+  strays: [],
+  mounts: [],
+  others: [],
+  homeReal: "",
+  kit: {},
+  socket: { listening: false, hellos: [] },
+  calls: 0,
+  sessions: 0,
+};
+
+export async function observeAgent(w: World, ref: Ref, agent: Agent | undefined, view: View): Promise<AgentSeen> {
+  const listed = await listBoxes(w);
+  const uid = agent?.metadata.uid;
+  // By uid first: what carries this object's uid is its own, whatever else its labels say.
+  const own = uid === undefined ? [] : listed.filter((box) => isAgents(box) && uidOf(box) === uid);
+  const strays = listed
+    .filter((box) => isOf(box, ref) && (uid === undefined || uidOf(box) !== uid))
+    .map((box) => ({ id: box.id, name: box.name, uid: uidOf(box) }));
+  if (agent === undefined || uid === undefined) return { ...NOTHING, strays };
+  const [containers, imageId, folders, kit] = await Promise.all([
+    inspected(w, own),
+    w.sandbox.image(agent.spec.sandbox.image),
+    foldersSeen(w, agent, view),
+    kitSeen(w, agent, view),
+  ]);
+  const active = w.state.active(uid);
+  return {
+    containers,
+    strays,
+    ...folders,
+    kit,
+    ...(active === undefined ? {} : { active }),
+    // Asking allocates: only where a container shows that it has been done.
+    ...(containers.length === 0 ? {} : { user: w.state.hostUser(uid) }),
+    ...(imageId === undefined ? {} : { imageId }),
+    socket: w.sockets.seen(uid),
+    calls: w.calls.running(uid),
+    sessions: w.sessions.open(uid),
+  };
+}

@@ -1,0 +1,104 @@
+// Host folders of agents: which they are, and which an agent may have. Pure; paths as written in `check`, real ones in `plan`.
+import type { Problem } from "../../src/core/errors.ts";
+import type { View } from "../../src/core/kind.ts";
+import { allowedBy, clashes, dangerous, type Folder, type Homes } from "../../src/core/overlap.ts";
+import { resolvePath, workspaceFolder } from "../../src/core/paths.ts";
+import { refName, refOf, type Agent, type Plugin } from "../../src/core/resource.ts";
+import type { Place } from "./action.ts";
+import { workspacePath } from "./box.ts";
+import type { AgentSeen, PathSeen } from "./seen.ts";
+
+/** A folder that a manifest names, and where it does. */
+export interface Named {
+  readonly folder: Folder;
+  readonly pointer: string;
+}
+
+/** The folders that the manifest itself names; a relative one without a folder to start from is left out. */
+export function namedFolders(agent: Agent, view: View): readonly Named[] {
+  const origin = view.origin(refOf(agent));
+  const owner = refName(refOf(agent));
+  const { workspace, sandbox } = agent.spec;
+  const own = workspace.path === undefined ? undefined : resolvePath(workspace.path, origin);
+  const mounts = sandbox.mounts.flatMap(({ source, readOnly }, i): Named[] => {
+    const path = resolvePath(source, origin);
+    return path === undefined ? [] : [{ folder: { owner, path, use: "mount", writable: !readOnly }, pointer: `/spec/sandbox/mounts/${i}/source` }];
+  });
+  if (own === undefined) return mounts;
+  const folder: Folder = { owner, path: own, use: "workspace", writable: true, shared: workspace.shared };
+  return [{ folder, pointer: "/spec/workspace/path" }, ...mounts];
+}
+
+/** Folders that must not meet those of this agent: other agents' and plugins'. */
+export function otherFolders(agent: Agent, view: View): readonly Folder[] {
+  const agents = (view.list("Agent") as readonly Agent[])
+    .filter((other) => refName(refOf(other)) !== refName(refOf(agent)))
+    .flatMap((other) => namedFolders(other, view).map((named) => named.folder));
+  const plugins = (view.list("Plugin") as readonly Plugin[]).flatMap((plugin): Folder[] => {
+    const source = plugin.spec.source.path;
+    const path = source === undefined ? undefined : resolvePath(source, view.origin(refOf(plugin)));
+    return path === undefined ? [] : [{ owner: refName(refOf(plugin)), path, use: "plugin", writable: false }];
+  });
+  return [...agents, ...plugins];
+}
+
+function homesOf(agent: Agent, home: string, paths: readonly string[]): Homes {
+  const users = new Set(["/root", ...paths.flatMap((path) => /^\/home\/[^/]+/.exec(path)?.[0] ?? [])]);
+  return { beige: home, own: { [refName(refOf(agent))]: workspaceFolder(home, agent.metadata) }, users: [...users] };
+}
+
+const ROOTS = { workspace: "workspaces", mount: "mounts" } as const;
+
+/** Everything that forbids these folders. */
+function judge(agent: Agent, view: View, about: { readonly mine: readonly Named[]; readonly others: readonly Folder[]; readonly home: string }): readonly Problem[] {
+  const { mine, others, home } = about;
+  const homes = homesOf(agent, home, [home, ...mine.map((named) => named.folder.path)]);
+  const object = refName(refOf(agent));
+  const single = mine.flatMap(({ folder, pointer }): Problem[] => {
+    const danger = dangerous(folder.path, homes);
+    if (danger !== undefined) return [{ message: `${folder.use} ${folder.path} is refused: ${danger}`, path: pointer, object, hint: "choose another folder" }];
+    if (folder.use !== "workspace" && folder.use !== "mount") return [];
+    const roots = ROOTS[folder.use];
+    if (allowedBy(folder.path, view.host.paths[roots])) return [];
+    const hint = `the operator allows it in host.yaml: paths: {${roots}: [${folder.path}]}`;
+    return [{ message: `${folder.use} ${folder.path} is not below a root that host.yaml allows`, path: pointer, object, hint }];
+  });
+  const folders = mine.map((named) => named.folder);
+  const pointerOf = (folder: Folder): string | undefined => mine.find((named) => named.folder === folder)?.pointer;
+  const pairs = clashes(folders, others, homes).map(({ folder, message, hint }): Problem => {
+    const path = pointerOf(folder);
+    return { message, hint, object, ...(path === undefined ? {} : { path }) };
+  });
+  return [...single, ...pairs];
+}
+
+/** On paths as written. */
+export const checkFolders = (agent: Agent, view: View): readonly Problem[] =>
+  judge(agent, view, { mine: namedFolders(agent, view), others: otherFolders(agent, view), home: view.home });
+
+export function placesOf(seen: AgentSeen): readonly Place[] {
+  const workspace: readonly Place[] = seen.workspace === undefined ? [] : [{ path: seen.workspace.path, real: seen.workspace.real, what: "workspace" }];
+  return [...workspace, ...seen.mounts.map(({ path, real }): Place => ({ path, real, what: "mount" }))];
+}
+
+const missing = (mount: PathSeen): string | undefined =>
+  !mount.exists ? `mount source ${mount.path} does not exist` : mount.folder ? undefined : `mount source ${mount.path} is not a folder`;
+
+/** On the real paths: why no container may be made; undefined when one may. */
+export function placeProblem(agent: Agent, seen: AgentSeen, view: View): { readonly reason: string; readonly message: string } | undefined {
+  if (workspacePath(agent, view) === undefined || seen.mounts.length < agent.spec.sandbox.mounts.length)
+    return { reason: "PathUnknown", message: "a path is relative and nobody knows to which folder: write it absolute" };
+  const real = new Map([seen.workspace, ...seen.mounts].flatMap((path) => (path === undefined ? [] : [[path.path, path.real] as const])));
+  const mine = namedFolders(agent, view).map(({ folder, pointer }) => ({ folder: { ...folder, path: real.get(folder.path) ?? folder.path }, pointer }));
+  const refused = [...ownProblem(agent, seen), ...judge(agent, view, { mine, others: seen.others, home: seen.homeReal })][0];
+  if (refused !== undefined) return { reason: "PathRefused", message: refused.hint === undefined ? refused.message : `${refused.message}; ${refused.hint}` };
+  const absent = seen.mounts.map(missing).find((message) => message !== undefined);
+  return absent === undefined ? undefined : { reason: "MountMissing", message: absent };
+}
+
+/** The gateway's own folder for the workspace has no links in it. */
+function ownProblem(agent: Agent, seen: AgentSeen): readonly Problem[] {
+  if (agent.spec.workspace.path !== undefined || seen.workspace === undefined) return [];
+  const real = workspaceFolder(seen.homeReal, agent.metadata);
+  return seen.workspace.real === real ? [] : [{ message: `workspace ${seen.workspace.path} is a link to ${seen.workspace.real}`, hint: "remove the link" }];
+}

@@ -1,0 +1,78 @@
+// Whether an agent is Ready, and the one sentence that says why not. Pure.
+import type { Plan } from "../../src/core/kind.ts";
+import { condition, type Ref } from "../../src/core/resource.ts";
+import type { AgentAction } from "./action.ts";
+import { limitsWanted, type Situation } from "./situation.ts";
+import type { Body } from "./live.ts";
+import { shortId } from "./seen.ts";
+import { findTools } from "./tools.ts";
+
+interface Lack {
+  readonly reason: string;
+  readonly message: string;
+  readonly on?: readonly Ref[];
+}
+
+const cluster = (kind: string, name: string): Ref => ({ kind, namespace: "", name });
+
+function missingProvider({ agent, view }: Situation): Lack | undefined {
+  const named = [agent.spec.model.provider, ...agent.spec.fallbacks.map((model) => model.provider)];
+  const name = named.find((provider) => view.get(cluster("Provider", provider)) === undefined);
+  return name === undefined ? undefined : { reason: "ProviderMissing", message: `provider ${name} does not exist`, on: [cluster("Provider", name)] };
+}
+
+function lackingTool({ agent, view }: Situation): Lack | undefined {
+  for (const found of findTools(agent, view)) {
+    const on = found.plugin === undefined ? view.list("Plugin").map((one) => cluster("Plugin", one.metadata.name)) : [cluster("Plugin", found.plugin)];
+    if (found.problem !== undefined) return { reason: "ToolUnknown", message: `${found.problem}: ${found.hint ?? ""}`.replace(/: $/, ""), on };
+    if (found.unknown === true) return { reason: "PluginNotReady", message: `tool ${found.entry} waits for its plugin`, on };
+    const plugin = found.plugin === undefined ? undefined : view.get(cluster("Plugin", found.plugin));
+    const ready = plugin === undefined ? undefined : condition(plugin, "Ready");
+    if (ready?.status === "True") continue;
+    const why = ready === undefined || ready.message === "" ? "it is not ready yet" : ready.message;
+    return { reason: "PluginNotReady", message: `plugin ${found.plugin ?? found.tool}: ${why}`, on };
+  }
+  return undefined;
+}
+
+/** What lies outside the container, in the order in which a person would mend it. */
+const lackOf = (s: Situation): Lack | undefined =>
+  missingProvider(s) ?? lackingTool(s) ?? (s.seen.kit.error === undefined ? undefined : { reason: "PluginFilesMissing", message: s.seen.kit.error });
+
+function observed(s: Situation, body: Body): Readonly<Record<string, unknown>> {
+  const box = body.serving;
+  const settled = body.actions.length === 0 && box !== undefined;
+  const wait = body.waitingFor === undefined || s.helloed(body.waitingFor) ? undefined : s.waiting(body.waitingFor);
+  return {
+    model: `${s.agent.spec.model.provider}/${s.agent.spec.model.id}`,
+    image: box?.spec.image ?? s.box.image,
+    workspace: s.seen.workspace?.path,
+    tools: s.kit.tools,
+    limits: settled ? limitsWanted(s) : s.limitsBefore,
+    ...(box === undefined ? {} : { container: shortId(box.id), imageId: box.imageId, startedAt: box.startedAt }),
+    ...(box !== undefined && s.compare(box).outdated ? { outdated: true } : {}),
+    ...(wait === undefined ? {} : { waiting: wait }),
+  };
+}
+
+/** Members without a value are left out, as the store's JSON does. */
+const present = (record: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> =>
+  Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined));
+
+export function judgeReady(s: Situation, body: Body): Plan<AgentAction> {
+  const lack = lackOf(s);
+  // While the sandbox is on its way that is the news; what else is missing comes after it.
+  const why = body.pending ?? lack;
+  const on = lack?.on;
+  const ms = body.wait?.ms;
+  return {
+    actions: body.actions,
+    ready: why === undefined,
+    reason: why?.reason ?? "Ready",
+    message: why?.message ?? "",
+    observed: present(observed(s, body)),
+    ...(body.drift === undefined || body.drift.length === 0 ? {} : { drift: body.drift }),
+    ...(body.degraded === undefined ? {} : { degraded: body.degraded }),
+    ...(on === undefined && ms === undefined ? {} : { wait: { ...(on === undefined ? {} : { on }), ...(ms === undefined ? {} : { ms }) } }),
+  };
+}

@@ -1,0 +1,127 @@
+// Another container in the place of the serving one: new first, then drain, switch, remove. Pure; each pass does what can be done now.
+import type { Intent } from "../../src/core/kind.ts";
+import type { SandboxSeen } from "../../src/core/sandbox.ts";
+import { quietly, removeBox, step, type AgentAction, type Cause } from "./action.ts";
+import { nextName } from "./box.ts";
+import { endText, HELLO_LIMIT_MS, imageMissing, makeSteps, remains, replaceWhy, runSteps, type Body } from "./live.ts";
+import type { Situation } from "./situation.ts";
+import { shortId } from "./seen.ts";
+
+/** A replacement that failed is tried again after this, or at once when the wish or the image changes. */
+export const REPLACE_PAUSE_MS = 300_000;
+const DRAIN_LOOK_MS = 500;
+
+export const REPLACE = "replace";
+export const REPLACE_FAILED = "replace-failed";
+
+const BOOK: Cause = { impact: "live", why: "spec" };
+
+interface Replacement {
+  readonly s: Situation;
+  readonly old: SandboxSeen;
+  readonly cause: Cause;
+  /** The intent, when it is this replacement's. */
+  readonly intent?: Intent;
+}
+
+export function planReplace(s: Situation, old: SandboxSeen): Body {
+  const cause: Cause = { impact: "replace", why: replaceWhy(s, old), fields: s.compare(old).replace };
+  const drift = cause.why === "spec" ? [] : s.compare(old).replace;
+  const mine = s.intent?.data["key"] === s.key ? s.intent : undefined;
+  const r: Replacement = { s, old, cause, ...(mine === undefined ? {} : { intent: mine }) };
+  const stuck = hindrance(r);
+  if (stuck !== undefined) return { ...keepOld(r, stuck), drift };
+  const body = s.spare === undefined ? makeNew(r) : bringUp(r, s.spare);
+  return { serving: old, ...body, drift };
+}
+
+/** Why nothing is begun: a refused path, a missing image, or a failure that is too fresh. */
+function hindrance({ s, intent }: Replacement): Body | undefined {
+  if (s.refused !== undefined) return { actions: [], pending: s.refused };
+  if (s.seen.imageId === undefined) return imageMissing(s);
+  if (intent?.type !== REPLACE_FAILED) return undefined;
+  const restMs = intent.startedAt + REPLACE_PAUSE_MS - s.view.now;
+  if (restMs <= 0 || restMs > REPLACE_PAUSE_MS) return undefined;
+  return { actions: [], pending: { reason: "ReplaceFailed", message: String(intent.data["message"] ?? "the new sandbox failed") }, wait: { ms: restMs } };
+}
+
+/** The old container goes on serving, and is kept running. */
+function keepOld({ s, old }: Replacement, stuck: Body): Body {
+  const run = runSteps(s, old, "drift");
+  const reason = stuck.pending?.reason ?? "ReplaceFailed";
+  const message = `${stuck.pending?.message ?? ""}; the old sandbox ${shortId(old.id)} keeps serving`;
+  return {
+    ...stuck,
+    actions: [...remains(s, old), ...run.actions],
+    pending: { reason, message },
+    degraded: { reason: "ReplaceFailed", message },
+    serving: old,
+    ...(run.waitingFor === undefined ? {} : { waitingFor: run.waitingFor }),
+  };
+}
+
+const begin = ({ s, intent }: Replacement): readonly AgentAction[] =>
+  intent?.type === REPLACE ? [] : [quietly(BOOK, "open the replacement", { type: "begin", uid: s.agent.metadata.uid, key: s.key })];
+
+const replacing = (message: string): Body["pending"] => ({ reason: "Replacing", message });
+
+function makeNew(r: Replacement): Body {
+  const { s, old, cause } = r;
+  const name = nextName(s.box.name);
+  return {
+    actions: [...remains(s, old), ...begin(r), ...makeSteps(s, cause, name, s.key)],
+    pending: replacing(`a new sandbox is made; ${shortId(old.id)} keeps serving`),
+  };
+}
+
+function bringUp(r: Replacement, next: SandboxSeen): Body {
+  const { s, old } = r;
+  const before = [...remains(s, old, next), ...begin(r)];
+  if (next.state === "exited") return failed(r, next, `the new sandbox ${endText(next)}`);
+  const run = runSteps(s, next, r.cause.why);
+  if (run.actions.length > 0 || run.pending?.reason !== undefined) {
+    const silentMs = s.view.now - s.waiting(next).sinceMs;
+    if (run.actions.length === 0 && silentMs >= HELLO_LIMIT_MS) return failed(r, next, `the new sandbox said nothing for ${HELLO_LIMIT_MS / 1000} s`);
+    const starts = run.actions.map((action) => (action.type === "start" ? { ...action, replacing: s.key } : action));
+    return { ...run, actions: [...before, ...starts], waitingFor: next, pending: replacing(run.pending?.message ?? "") };
+  }
+  return before.length > 0 ? { actions: before, waitingFor: next, pending: replacing("") } : handOver(r, next);
+}
+
+function failed({ s, old }: Replacement, next: SandboxSeen, message: string): Body {
+  const uid = s.agent.metadata.uid;
+  return {
+    actions: [
+      quietly(BOOK, `give the replacement up: ${message}`, { type: "fail", uid, key: s.key, message }),
+      removeBox({ impact: "live", why: "drift" }, next.id, next.spec.name),
+    ],
+    pending: { reason: "ReplaceFailed", message: `${message}; the old sandbox ${shortId(old.id)} keeps serving` },
+    degraded: { reason: "ReplaceFailed", message },
+  };
+}
+
+/** Waits for running calls, then switches: one row in the store, and the old one is gone. */
+function handOver(r: Replacement, next: SandboxSeen): Body {
+  const { s, old, intent, cause } = r;
+  const { strategy, drainTimeoutSeconds } = s.agent.spec.update;
+  const restMs = (intent?.startedAt ?? 0) + drainTimeoutSeconds * 1000 - s.view.now;
+  const drain = strategy !== "immediate" && old.state === "running" && s.seen.calls > 0;
+  if (drain && restMs > 0 && restMs <= drainTimeoutSeconds * 1000) {
+    // No countdown: the status must not change at every look.
+    const message = `waiting for ${s.seen.calls} running calls in the old sandbox`;
+    return { actions: [], pending: { reason: "Draining", message }, wait: { ms: Math.min(restMs, DRAIN_LOOK_MS) }, waitingFor: next };
+  }
+  const uid = s.agent.metadata.uid;
+  const cut = s.seen.calls > 0;
+  const switched: Cause = { ...cause, impact: "replace" };
+  return {
+    actions: [
+      step(switched, `switch to container ${shortId(next.id)}`, { type: "serve", uid, id: next.id, cut }),
+      removeBox({ impact: "live", why: cause.why }, old.id, old.spec.name),
+      quietly(BOOK, `rename container ${shortId(next.id)} to ${s.box.name}`, { type: "rename", id: next.id, name: s.box.name }),
+      quietly(BOOK, "close the replacement", { type: "settle", uid }),
+    ],
+    serving: next,
+    waitingFor: next,
+  };
+}

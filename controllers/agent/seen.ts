@@ -1,0 +1,42 @@
+// What observation of an agent answers: the world as it is now, without judgement.
+import type { Folder } from "../../src/core/overlap.ts";
+import type { FolderSeen } from "../../src/core/world.ts";
+import type { SandboxSeen } from "../../src/core/sandbox.ts";
+
+export interface PathSeen extends FolderSeen {
+  /** As wanted, resolved against the manifest's folder. */
+  readonly path: string;
+}
+
+/** A container of an earlier object of the same name, or of one that is no longer wanted. */
+export interface Stray {
+  readonly id: string;
+  readonly name: string;
+  readonly uid: string;
+}
+
+export interface AgentSeen {
+  /** Containers with our store's label and this object's uid. */
+  readonly containers: readonly SandboxSeen[];
+  /** Containers with our store's label and this name, of another object. */
+  readonly strays: readonly Stray[];
+  /** The container that serves, as the store says. */
+  readonly active?: string;
+  /** The sandbox's user; unknown before the first container. */
+  readonly user?: { readonly uid: number; readonly gid: number };
+  /** Id of the wanted image; undefined when the engine does not have it. */
+  readonly imageId?: string;
+  readonly workspace?: PathSeen;
+  readonly mounts: readonly PathSeen[];
+  /** Real folders of other agents and of plugins that lie outside BEIGE_HOME. */
+  readonly others: readonly Folder[];
+  /** BEIGE_HOME with every link resolved. */
+  readonly homeReal: string;
+  readonly kit: { readonly seen?: string; readonly want?: string; readonly error?: string };
+  readonly socket: { readonly listening: boolean; readonly hellos: readonly string[] };
+  readonly calls: number;
+  readonly sessions: number;
+}
+
+/** As PID 1 says it in its hello, and as Docker shows it. */
+export const shortId = (id: string): string => id.slice(0, 12);

@@ -1,0 +1,95 @@
+// The Sandbox port on a Docker engine, and the only file that knows dockerode.
+import type { Readable } from "node:stream";
+import Dockerode from "dockerode";
+import type { Sandbox } from "../src/core/sandbox.ts";
+import type { Clock, Log } from "../src/core/world.ts";
+import { ask, passing, type AskOptions } from "./docker/ask.ts";
+import { create, inspect, list, ping, remove, short } from "./docker/containers.ts";
+import { watchEvents, type EventSource } from "./docker/events.ts";
+import { exec, logs } from "./docker/exec.ts";
+import { messageOf } from "./docker/failure.ts";
+import { limits } from "./docker/shape.ts";
+import type { Door, Engine, ImageInspected, Info, Inspected } from "./docker/words.ts";
+
+const STOP_SLACK_MS = 30_000;
+const EVENTS = ["create", "start", "die", "stop", "pause", "unpause", "rename", "destroy", "oom", "update", "restart", "connect", "disconnect"];
+
+export interface DockerOptions {
+  readonly socketPath: string;
+  /** Absolute host path of the guest binary. */
+  readonly guest: string;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+function openDoor(socketPath: string): Door {
+  const docker = new Dockerode({ socketPath });
+  const at = (id: string): Dockerode.Container => docker.getContainer(id);
+  // The types of dockerode know `abortSignal` in some calls only; it is taken off before anything is sent in all of them.
+  const untyped = docker as unknown as { info(o: object): Promise<Info>; getEvents(o: object): Promise<Readable> };
+  const image = (ref: string): { inspect(o: object): Promise<ImageInspected> } => docker.getImage(ref) as never;
+  return {
+    info: (abortSignal) => untyped.info({ abortSignal }),
+    list: (label, abortSignal) => docker.listContainers({ all: true, filters: { label: [label] }, abortSignal }),
+    inspect: async (id, abortSignal) => (await at(id).inspect({ abortSignal })) as unknown as Inspected,
+    image: (ref, abortSignal) => image(ref).inspect({ abortSignal }),
+    create: async (options, abortSignal) => (await docker.createContainer({ ...options, abortSignal })).id,
+    start: async (id, abortSignal) => void (await at(id).start({ abortSignal })),
+    stop: async (id, t, abortSignal) => void (await at(id).stop({ t, abortSignal })),
+    unpause: async (id, abortSignal) => void (await at(id).unpause({ abortSignal })),
+    rename: async (id, name, abortSignal) => void (await at(id).rename({ name, abortSignal })),
+    update: async (id, wanted, abortSignal) => void (await at(id).update({ ...wanted, abortSignal })),
+    remove: async (id, abortSignal) => void (await at(id).remove({ force: true, v: true, abortSignal })),
+    prepare: async (id, options, abortSignal) => (await at(id).exec({ ...options, abortSignal })).id,
+    run: (prepared, abortSignal) => docker.getExec(prepared).start({ hijack: true, stdin: true, abortSignal }),
+    events: (query, abortSignal) => untyped.getEvents({ ...query, abortSignal }),
+  };
+}
+
+function eventSource(engine: Engine): EventSource {
+  const filters = { type: ["container", "network"], event: EVENTS };
+  return {
+    // The stream lives as long as the caller's signal, the request only until it is answered.
+    open: (since, signal) =>
+      ask(engine, "open its event stream", () => engine.door.events({ filters, ...(since === undefined ? {} : { since }) }, signal), { signal }),
+    ping: async (signal) => {
+      await ping(engine, signal);
+    },
+    labels: async (id) => (await inspect(engine, id))?.spec.labels ?? {},
+  };
+}
+
+/** An engine that says that it is already so. */
+const unlessNotPaused = (error: unknown): void => {
+  if (!messageOf(error).includes("is not paused")) throw error;
+};
+
+export function createDocker(options: DockerOptions): Sandbox {
+  const { socketPath, clock, log } = options;
+  const engine: Engine = { door: openDoor(socketPath), socketPath, clock, log, images: new Map() };
+  const { door } = engine;
+  const change = (id: string, doing: string, run: (s: AbortSignal) => Promise<void>, limit: AskOptions): Promise<void> =>
+    ask(engine, `${doing} container ${short(id)}`, run, limit);
+  return {
+    ping: (signal) => ping(engine, signal),
+    list: (store, signal) => list(engine, store, signal),
+    inspect: (id, signal) => inspect(engine, id, signal),
+    image: async (ref, signal) =>
+      (await ask(engine, `inspect image ${ref}`, (s) => door.image(ref, s).catch(passing(404)), { signal }))?.Id,
+    create: (spec, signal) => create(engine, spec, signal),
+    start: (id, signal) => change(id, "start", (s) => door.start(id, s).catch(passing(304)), { signal }),
+    stop: (id, graceMs, signal) =>
+      change(id, "stop", (s) => door.stop(id, Math.ceil(graceMs / 1000), s).catch(passing(304, 404)), {
+        signal,
+        limitMs: graceMs + STOP_SLACK_MS,
+      }),
+    unpause: (id, signal) => change(id, "unpause", (s) => door.unpause(id, s).catch(unlessNotPaused), { signal }),
+    rename: (id, name, signal) => change(id, "rename", (s) => door.rename(id, name, s), { signal }),
+    update: (id, wanted, signal) => change(id, "update", (s) => door.update(id, limits(wanted), s), { signal }),
+    remove: (id, signal) => remove(engine, id, signal),
+    exec: (id, request, signal) => exec(engine, id, request, signal),
+    logs: (id, lines, signal) => logs(engine, id, { lines, signal }),
+    watch: (on, signal) => watchEvents(eventSource(engine), clock, on, signal),
+    guest: () => options.guest,
+  };
+}

@@ -1,0 +1,109 @@
+// What of the engine's own vocabulary is used here, and the door through which it is asked: one call an entry, raw answers, raw errors.
+import type { Duplex, Readable } from "node:stream";
+import type { Clock, Log } from "../../src/core/world.ts";
+
+type Names = Readonly<Record<string, string>>;
+
+/** Only what this code sets or reads by name; `deviations` looks at more. */
+export interface HostConfig {
+  readonly [key: string]: unknown;
+  readonly Memory?: number;
+  readonly MemorySwap?: number;
+  readonly NanoCpus?: number;
+  readonly CpuQuota?: number;
+  readonly CpuPeriod?: number;
+  readonly PidsLimit?: number | null;
+  readonly ReadonlyRootfs?: boolean;
+  readonly NetworkMode?: string;
+  readonly Runtime?: string;
+  readonly Tmpfs?: Names | null;
+  readonly MaskedPaths?: readonly string[] | null;
+  readonly ReadonlyPaths?: readonly string[] | null;
+}
+
+export interface Inspected {
+  readonly Id: string;
+  readonly Name: string;
+  readonly Image: string;
+  readonly State: {
+    readonly Status: string;
+    readonly Running: boolean;
+    readonly Paused: boolean;
+    readonly OOMKilled: boolean;
+    readonly ExitCode: number;
+    readonly Error: string;
+    readonly StartedAt: string;
+    readonly FinishedAt: string;
+  };
+  readonly HostConfig: HostConfig;
+  readonly Mounts?: readonly {
+    readonly Type: string;
+    readonly Name?: string;
+    readonly Source: string;
+    readonly Destination: string;
+    readonly RW: boolean;
+  }[];
+  readonly Config: {
+    readonly User: string;
+    readonly Env: readonly string[] | null;
+    readonly Cmd: readonly string[] | null;
+    readonly Entrypoint?: string | readonly string[] | null;
+    readonly Image: string;
+    readonly Labels: Names | null;
+  };
+  readonly NetworkSettings?: { readonly Networks?: Readonly<Record<string, unknown>> | null };
+}
+
+export interface ImageInspected {
+  readonly Id: string;
+  readonly Config?: {
+    readonly Env?: readonly string[] | null;
+    readonly Labels?: Names | null;
+    readonly Volumes?: Readonly<Record<string, unknown>> | null;
+  } | null;
+}
+
+export interface Info {
+  readonly ServerVersion?: string;
+  readonly LiveRestoreEnabled?: boolean;
+  readonly CgroupVersion?: string;
+  readonly SecurityOptions?: readonly string[];
+  readonly DefaultRuntime?: string;
+}
+
+export interface Door {
+  info(signal: AbortSignal): Promise<Info>;
+  list(label: string, signal: AbortSignal): Promise<readonly { Id: string; Names?: readonly string[]; Labels: Names; State: string }[]>;
+  inspect(id: string, signal: AbortSignal): Promise<Inspected>;
+  image(ref: string, signal: AbortSignal): Promise<ImageInspected>;
+  /** Answers the id. */
+  create(options: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<string>;
+  start(id: string, signal: AbortSignal): Promise<void>;
+  stop(id: string, graceSeconds: number, signal: AbortSignal): Promise<void>;
+  unpause(id: string, signal: AbortSignal): Promise<void>;
+  rename(id: string, name: string, signal: AbortSignal): Promise<void>;
+  update(id: string, limits: HostConfig, signal: AbortSignal): Promise<void>;
+  remove(id: string, signal: AbortSignal): Promise<void>;
+  prepare(id: string, options: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<string>;
+  /** The hijacked stream of a prepared command. */
+  run(exec: string, signal: AbortSignal): Promise<Duplex>;
+  events(query: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<Readable>;
+}
+
+export interface Engine {
+  readonly door: Door;
+  readonly socketPath: string;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** By image id. */
+  readonly images: Map<string, ImageDefaults>;
+  /** The engine's default runtime, once it is known. */
+  runtime?: string;
+}
+
+/** What an image brings along that a container takes over unasked. */
+export interface ImageDefaults {
+  readonly env: readonly string[];
+  readonly labels: Names;
+  readonly volumes: readonly string[];
+}

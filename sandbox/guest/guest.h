@@ -1,0 +1,68 @@
+/* What the guest's files share: small helpers and the entry of each mode. */
+#ifndef BEIGE_GUEST_H
+#define BEIGE_GUEST_H
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SOCKET_PATH "/beige/gateway.sock"
+/* Exit codes of the guest's own modes, beside the usual 0 and 1. */
+#define EXIT_USAGE 2
+#define EXIT_ABSENT 3   /* no such file */
+#define EXIT_KIND 4     /* a folder, a device, not what was asked for */
+#define EXIT_REFUSED 5  /* permission, read-only file system */
+#define EXIT_BIG 6      /* over the limit that the caller gave */
+#define EXIT_GATEWAY 69 /* the gateway does not answer */
+
+/* guest.c */
+int64_t now_ms(void);
+void close_from(int fd);
+bool write_all(int fd, const void *data, size_t len);
+int say(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+bool parse_number(const char *text, int64_t *out);
+int dial(void);
+
+/* tree.c: everything that descends from this process. */
+int tree_signal(int sig);
+bool tree_reap(pid_t main, int *status);
+bool tree_kill(int budget_ms, pid_t main, int *status);
+bool tree_alone(void);
+int64_t oom_kills(void);
+
+/* json.c */
+struct text {
+  char *data;
+  size_t len, cap;
+};
+bool text_add(struct text *t, const void *data, size_t len);
+bool text_string(struct text *t, const char *value, size_t len);
+bool text_base64(struct text *t, const uint8_t *data, size_t len);
+bool utf8_valid(const char *text, size_t len);
+size_t base64_decode(char *text, size_t len);
+struct answer {
+  char *type, *output, *output64, *error;
+  size_t output_len, output64_len, error_len;
+  int exit_code;
+};
+bool answer_parse(char *line, size_t len, struct answer *out);
+
+int mode_init(void);
+int mode_run(int argc, char **argv);
+int mode_cat(int argc, char **argv);
+int mode_put(int argc, char **argv);
+int mode_stat(int argc, char **argv);
+int call_tool(const char *tool, int argc, char **argv);
+#endif

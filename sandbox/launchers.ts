@@ -1,0 +1,170 @@
+// What is mounted read-only into a sandbox: launchers, documentation of plugins, and the guest binary. Folders are changed in
+// place by renames inside them, so that a running sandbox, which has them mounted, sees the new state and hardly ever a half one.
+import { createHash, randomBytes } from "node:crypto";
+import { chmod, lstat, mkdir, readFile, readdir, readlink, rename, rm, rmdir, symlink, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { AgentId } from "../src/core/call.ts";
+import { BeigeError } from "../src/core/errors.ts";
+import { agentFolder, launcherFolder, packageFolder, socketFolder } from "../src/core/paths.ts";
+import type { Kit, Kits } from "../src/core/world.ts";
+import { packageFiles, readTree, type Files } from "./packages.ts";
+
+/** Where every launcher leads, inside. */
+export const CLIENT = "/beige/tool-client";
+const CLIENT_FILE = "tool-client";
+const TOOL_NAME = /^[a-z0-9][a-z0-9._-]{0,126}$/;
+const PACKAGE_NAME = /^[a-z0-9][a-z0-9-]{0,62}$/;
+
+type Packages = ReadonlyMap<string, Files>;
+
+const sha256 = (data: Uint8Array | string): string => createHash("sha256").update(data).digest("hex");
+
+/** Names and contents, each with its length in front, so that nothing can pass for something else. */
+function hashKit(guest: string, tools: readonly string[], packages: Packages): string {
+  const hash = createHash("sha256");
+  const add = (text: string): void => void hash.update(`${Buffer.byteLength(text)}:${text}`);
+  add("kit 1");
+  add(guest);
+  for (const tool of tools.toSorted()) add(`tool ${tool}`);
+  for (const [name, files] of [...packages].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
+    add(`package ${name}`);
+    for (const [path, data] of [...files].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
+      add(path);
+      add(sha256(data));
+    }
+  }
+  return hash.digest("hex");
+}
+
+function checkNames(kit: Kit): void {
+  for (const tool of kit.tools) {
+    if (!TOOL_NAME.test(tool)) throw new BeigeError("invalid", `tool name ${JSON.stringify(tool)} cannot be a launcher`);
+  }
+  for (const { name } of kit.packages) {
+    if (!PACKAGE_NAME.test(name)) throw new BeigeError("invalid", `plugin name ${JSON.stringify(name)} cannot be a folder`);
+  }
+}
+
+async function readPackages(kit: Kit): Promise<Packages> {
+  const packages = new Map<string, Files>();
+  for (const { name, root, files } of kit.packages) packages.set(name, await packageFiles(root, files));
+  return packages;
+}
+
+const temporary = (folder: string): string => join(folder, `.new-${randomBytes(6).toString("hex")}`);
+
+async function putFile(path: string, data: Uint8Array, mode: number): Promise<void> {
+  const fresh = temporary(dirname(path));
+  await writeFile(fresh, data, { mode: 0o600, flag: "wx" });
+  await chmod(fresh, mode);
+  await rename(fresh, path);
+}
+
+/** A folder of ours: a link or file in its place is removed, not followed. */
+async function ensureFolder(path: string, mode: number): Promise<void> {
+  const there = await lstat(path).catch(() => undefined);
+  if (there !== undefined && !there.isDirectory()) await rm(path, { force: true });
+  await mkdir(path, { recursive: true });
+  await chmod(path, mode);
+}
+
+async function writeClient(folder: string, guest: Uint8Array): Promise<void> {
+  const path = join(folder, CLIENT_FILE);
+  const old = await readFile(path).catch(() => undefined);
+  if (old === undefined || sha256(old) !== sha256(guest)) await putFile(path, guest, 0o555);
+}
+
+async function writeLaunchers(folder: string, tools: readonly string[]): Promise<void> {
+  const wanted = new Set(tools);
+  for (const name of wanted) {
+    if ((await readlink(join(folder, name)).catch(() => undefined)) === CLIENT) continue;
+    const fresh = temporary(folder);
+    await symlink(CLIENT, fresh);
+    await rename(fresh, join(folder, name)).catch(async () => {
+      // A folder stands where the launcher belongs.
+      await rm(join(folder, name), { recursive: true, force: true });
+      await rename(fresh, join(folder, name));
+    });
+  }
+  for (const name of await readdir(folder)) if (!wanted.has(name)) await rm(join(folder, name), { recursive: true, force: true });
+}
+
+async function writePackage(folder: string, name: string, files: Files): Promise<void> {
+  const fresh = temporary(folder);
+  await mkdir(fresh, { mode: 0o755 });
+  for (const [path, data] of files) {
+    await mkdir(dirname(join(fresh, path)), { recursive: true, mode: 0o755 });
+    await writeFile(join(fresh, path), data, { mode: 0o444, flag: "wx" });
+  }
+  const old = temporary(folder);
+  await rename(join(folder, name), old).catch(() => undefined);
+  await rename(fresh, join(folder, name));
+  await rm(old, { recursive: true, force: true });
+}
+
+async function writePackages(folder: string, packages: Packages): Promise<void> {
+  for (const [name, files] of packages) {
+    const there = await readTree(join(folder, name));
+    const same = there !== undefined && hashKit("", [], new Map([[name, there]])) === hashKit("", [], new Map([[name, files]]));
+    if (!same) await writePackage(folder, name, files);
+  }
+  for (const name of await readdir(folder)) if (!packages.has(name)) await rm(join(folder, name), { recursive: true, force: true });
+}
+
+/** Names of launchers; what is none spoils the hash. */
+async function seenTools(folder: string): Promise<readonly string[]> {
+  const names = await readdir(folder);
+  const target = async (name: string): Promise<string> => {
+    const to = await readlink(join(folder, name)).catch(() => undefined);
+    return to === CLIENT ? name : `not a launcher: ${name}`;
+  };
+  return Promise.all(names.map(target));
+}
+
+async function seenPackages(folder: string): Promise<Packages> {
+  const packages = new Map<string, Files>();
+  for (const name of await readdir(folder)) packages.set(name, (await readTree(join(folder, name))) ?? new Map([["not a folder", Buffer.alloc(0)]]));
+  return packages;
+}
+
+async function seen(home: string, agent: AgentId): Promise<string | undefined> {
+  try {
+    const client = await readFile(join(socketFolder(home, agent.uid), CLIENT_FILE));
+    return hashKit(sha256(client), await seenTools(launcherFolder(home, agent)), await seenPackages(packageFolder(home, agent)));
+  } catch {
+    return undefined;
+  }
+}
+
+async function remove(home: string, agent: AgentId): Promise<void> {
+  await rm(dirname(launcherFolder(home, agent)), { recursive: true, force: true });
+  await rm(join(socketFolder(home, agent.uid), CLIENT_FILE), { force: true });
+  // Goes only when the socket has gone too; a workspace below the agent's folder keeps that one.
+  await rmdir(socketFolder(home, agent.uid)).catch(() => undefined);
+  await rmdir(agentFolder(home, agent)).catch(() => undefined);
+}
+
+/** `guest` is the absolute path of the guest binary; it is read anew each time, so that an upgrade shows as another hash. */
+export function createKits({ home, guest }: { readonly home: string; readonly guest: string }): Kits {
+  return {
+    seen: (agent) => seen(home, agent),
+    hash: async (kit) => {
+      checkNames(kit);
+      return hashKit(sha256(await readFile(guest)), kit.tools, await readPackages(kit));
+    },
+    // The owner needs nothing: all is readable by everybody and writable by the gateway alone.
+    write: async (agent, kit) => {
+      checkNames(kit);
+      const packages = await readPackages(kit);
+      const binary = await readFile(guest);
+      const folders = { beige: socketFolder(home, agent.uid), bin: launcherFolder(home, agent), docs: packageFolder(home, agent) };
+      await ensureFolder(folders.beige, 0o711);
+      await ensureFolder(folders.bin, 0o755);
+      await ensureFolder(folders.docs, 0o755);
+      await writeClient(folders.beige, binary);
+      await writePackages(folders.docs, packages);
+      await writeLaunchers(folders.bin, kit.tools);
+    },
+    remove: (agent) => remove(home, agent),
+  };
+}

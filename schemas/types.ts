@@ -1,0 +1,602 @@
+// Generated from the schemas by `npm run gen`: do not edit. Every default is filled in.
+
+export interface Schemas {
+  provider?: ProviderSpec;
+  plugin?: PluginSpec;
+  agent?: AgentSpec;
+  schedule?: ScheduleSpec;
+  host?: HostPolicy;
+  /**
+   * Name, labels and annotations of an object; the rest is written by beige.
+   */
+  metadata?: {
+    /**
+     * RFC 1123 label: lower-case letters, digits and '-', at most 63 characters.
+     */
+    name: string;
+    /**
+     * Namespace of Agents and Schedules; 'default' when absent. Providers and Plugins have none.
+     */
+    namespace?: string;
+    /**
+     * Words to select objects by.
+     */
+    labels?: {
+      [k: string]: string;
+    };
+    /**
+     * Notes that beige does not read.
+     */
+    annotations?: {
+      [k: string]: string;
+    };
+  };
+  Hello?: Hello;
+  ToolRequest?: ToolRequest;
+  ToolResponse?: ToolResponse;
+}
+/**
+ * What the provider should be.
+ */
+export interface ProviderSpec {
+  /**
+   * Wire format. 'echo' is built in, offline and deterministic.
+   */
+  api: "echo" | "openai-completions" | "anthropic-messages" | "openai-responses" | "google-generative-ai";
+  /**
+   * http(s) address of the API; known APIs have a default.
+   */
+  baseUrl?: string;
+  apiKey?: Secret;
+  /**
+   * Parallel requests; -1 is no limit. Further requests wait in order and are never rejected.
+   */
+  concurrency: number;
+  /**
+   * Longest wait for one answer, in seconds.
+   */
+  timeoutSeconds: number;
+  /**
+   * Facts about models that are not known otherwise, or corrections.
+   */
+  models: ModelFacts[];
+  echo?: EchoSpec;
+}
+/**
+ * A reference to a secret, never the secret itself: {secret: NAME} names an entry of host.yaml; {env: NAME} is the operator's shorthand.
+ */
+export interface Secret {
+  /**
+   * Name of a secret in host.yaml.
+   */
+  secret?: string;
+  /**
+   * Variable of the gateway's environment, or of BEIGE_HOME/env.
+   */
+  env?: string;
+}
+export interface ModelFacts {
+  /**
+   * Model id as the provider writes it.
+   */
+  id: string;
+  /**
+   * Context size in tokens.
+   */
+  contextWindow: number;
+  /**
+   * Longest answer in tokens.
+   */
+  maxTokens: number;
+  /**
+   * What the model reads.
+   */
+  input: ("text" | "image")[];
+  /**
+   * Whether the model thinks.
+   */
+  reasoning: boolean;
+  cost?: ModelCost;
+}
+/**
+ * Price in US dollars per million tokens.
+ */
+export interface ModelCost {
+  /**
+   * Per million input tokens.
+   */
+  input: number;
+  /**
+   * Per million output tokens.
+   */
+  output: number;
+  /**
+   * Per million tokens read from the provider's cache.
+   */
+  cacheRead: number;
+  /**
+   * Per million tokens written to the provider's cache.
+   */
+  cacheWrite: number;
+}
+/**
+ * Script of the built-in echo provider (api: echo only).
+ */
+export interface EchoSpec {
+  /**
+   * The first step whose 'match' fits the last message answers; a step fires once a turn; no match repeats the text.
+   */
+  steps: EchoStep[];
+}
+export interface EchoStep {
+  /**
+   * Regular expression on the last message.
+   */
+  match: string;
+  /**
+   * Whose message is matched.
+   */
+  from: "user" | "tool";
+  /**
+   * Answer; $0 is the matched message.
+   */
+  text?: string;
+  toolCall?: EchoToolCall;
+  error?: EchoError;
+  /**
+   * Wait before answering, in milliseconds.
+   */
+  delayMs: number;
+}
+/**
+ * Answer with a tool call.
+ */
+export interface EchoToolCall {
+  /**
+   * Core tool.
+   */
+  tool: "read" | "write" | "patch" | "exec";
+  /**
+   * Arguments of the tool.
+   */
+  args: {
+    [k: string]: unknown;
+  };
+}
+/**
+ * Fail as a provider would.
+ */
+export interface EchoError {
+  /**
+   * HTTP status.
+   */
+  status: number;
+  /**
+   * When to try again, in milliseconds.
+   */
+  retryAfterMs?: number;
+}
+/**
+ * What the plugin should be.
+ */
+export interface PluginSpec {
+  source: PluginSource;
+  /**
+   * Handed to the plugin; an Agent's spec.plugins.NAME is merged over it.
+   */
+  config: {
+    [k: string]: unknown;
+  };
+  /**
+   * Secrets that the plugin may read, by the name it uses.
+   */
+  secrets: {
+    [k: string]: Secret;
+  };
+}
+/**
+ * Where the code comes from: exactly one of the keys.
+ */
+export interface PluginSource {
+  /**
+   * A plugin that ships with beige.
+   */
+  builtin?: string;
+  /**
+   * Folder with plugin.json and its entry point, relative to the manifest.
+   */
+  path?: string;
+  /**
+   * Package and exact version.
+   */
+  npm?: string;
+  /**
+   * Repository and commit.
+   */
+  git?: {
+    [k: string]: unknown;
+  };
+}
+/**
+ * What the agent should be.
+ */
+export interface AgentSpec {
+  model: AgentModel;
+  /**
+   * Models to try in order when the first does not answer.
+   */
+  fallbacks: FallbackModel[];
+  /**
+   * System prompt: text, or {file: PATH} relative to the manifest. The content is part of the wanted state.
+   */
+  instructions: string | TextFile;
+  /**
+   * Core tools that the agent may call.
+   */
+  coreTools: ("read" | "write" | "patch" | "exec")[];
+  /**
+   * Plugin tools that the agent may call, by name or PLUGIN/TOOL. Nothing else may be called.
+   */
+  tools: string[];
+  /**
+   * Configuration by plugin name, merged over Plugin.spec.config: objects merge, lists and scalars replace.
+   */
+  plugins: {
+    [k: string]: {
+      [k: string]: unknown;
+    };
+  };
+  /**
+   * Skills of the agent.
+   */
+  skills?: string[];
+  /**
+   * Role in messages between agents.
+   */
+  role?: string;
+  sandbox: AgentSandbox;
+  workspace: AgentWorkspace;
+  update: AgentUpdate;
+  /**
+   * Spending limits.
+   */
+  budget?: {
+    [k: string]: unknown;
+  };
+  /**
+   * Stops the sandbox and refuses prompts and calls.
+   */
+  suspend: boolean;
+}
+/**
+ * The model that answers first.
+ */
+export interface AgentModel {
+  /**
+   * Name of a Provider.
+   */
+  provider: string;
+  /**
+   * Model id as the provider writes it.
+   */
+  id: string;
+  /**
+   * How long the model thinks.
+   */
+  thinking: "off" | "minimal" | "low" | "medium" | "high";
+  /**
+   * Tokens of context at which a session is summarised.
+   */
+  compactAt?: number;
+}
+export interface FallbackModel {
+  /**
+   * Name of a Provider.
+   */
+  provider: string;
+  /**
+   * Model id.
+   */
+  id: string;
+}
+export interface TextFile {
+  /**
+   * Path of a text file below the manifest's folder.
+   */
+  file: string;
+}
+/**
+ * The container that the agent's commands run in.
+ */
+export interface AgentSandbox {
+  /**
+   * What isolates the agent.
+   */
+  backend: "docker" | "bwrap";
+  /**
+   * Image that is present on the engine.
+   */
+  image: string;
+  /**
+   * When the container is started.
+   */
+  start: "eager" | "lazy";
+  /**
+   * strict: no root, read-only system. packages: root inside and a writable system, so that packages can be installed.
+   */
+  profile: "strict" | "packages";
+  /**
+   * Packages baked into a derived image.
+   */
+  packages?: string[];
+  /**
+   * Runtime of the engine, such as runsc.
+   */
+  runtime?: string;
+  /**
+   * One container an agent, or one a session.
+   */
+  scope: "agent" | "session";
+  /**
+   * PATH inside the sandbox, behind /tools/bin.
+   */
+  path: string;
+  resources: SandboxResources;
+  network: SandboxNetwork;
+  /**
+   * Host folders inside the sandbox; their roots are allowed in host.yaml.
+   */
+  mounts: SandboxMount[];
+  /**
+   * Environment inside. Never secrets: docker inspect shows it.
+   */
+  env: {
+    [k: string]: string;
+  };
+  /**
+   * Host variables passed through.
+   */
+  envFrom?: string[];
+  /**
+   * Programs that the agent may run.
+   */
+  commands?: string[];
+  /**
+   * How commands are carried.
+   */
+  supervisor?: string;
+}
+/**
+ * Limits of the container.
+ */
+export interface SandboxResources {
+  /**
+   * Memory, swap included (Kubernetes quantity).
+   */
+  memory: string | number;
+  /**
+   * Processor time in cores (Kubernetes quantity).
+   */
+  cpus: string | number;
+  /**
+   * Processes and threads.
+   */
+  pids: number;
+  /**
+   * Size of /tmp.
+   */
+  tmp: string | number;
+}
+/**
+ * What the sandbox can reach.
+ */
+export interface SandboxNetwork {
+  /**
+   * none: nothing. open: the engine's bridge network.
+   */
+  mode: "none" | "open" | "allowlist";
+  /**
+   * Hosts and ports of mode allowlist.
+   */
+  allow?: string[];
+}
+export interface SandboxMount {
+  /**
+   * Host path, relative to the manifest or absolute.
+   */
+  source: string;
+  /**
+   * Path inside.
+   */
+  target: string;
+  /**
+   * Whether the agent may only read.
+   */
+  readOnly: boolean;
+}
+/**
+ * The folder that is /workspace inside.
+ */
+export interface AgentWorkspace {
+  /**
+   * Host folder, relative to the manifest or absolute; one below BEIGE_HOME when absent.
+   */
+  path?: string;
+  /**
+   * What happens to the folder when the agent is deleted.
+   */
+  onDelete: "retain" | "delete";
+  /**
+   * Whether another agent may have the same folder.
+   */
+  shared: boolean;
+}
+/**
+ * How a container is replaced.
+ */
+export interface AgentUpdate {
+  /**
+   * drain: running calls may finish. immediate: they are cut.
+   */
+  strategy: "drain" | "immediate" | "onIdle" | "manual";
+  /**
+   * Longest wait for running calls, in seconds.
+   */
+  drainTimeoutSeconds: number;
+}
+/**
+ * What is sent to whom, and when.
+ */
+export interface ScheduleSpec {
+  /**
+   * Name of an Agent in the same namespace.
+   */
+  agent: string;
+  /**
+   * Five fields: minute hour day month weekday.
+   */
+  cron: string;
+  /**
+   * IANA time zone; the host's when absent (get shows it).
+   */
+  timeZone?: string;
+  /**
+   * The prompt.
+   */
+  input: string;
+  /**
+   * What happens while the last run still goes on: skip, run beside it, or end it first.
+   */
+  concurrency: "forbid" | "allow" | "replace";
+  /**
+   * Whether times missed while the gateway was down fire once afterwards.
+   */
+  catchUp: "once" | "none";
+  /**
+   * How old a missed time may be to be caught up, in seconds.
+   */
+  catchUpWindowSeconds: number;
+  /**
+   * Stops firing.
+   */
+  suspend: boolean;
+}
+/**
+ * host.yaml in BEIGE_HOME: what the operator of this machine allows. Manifests cannot change it.
+ */
+export interface HostPolicy {
+  /**
+   * Secrets by name, and the hosts each may be sent to.
+   */
+  secrets: HostSecret[];
+  paths: HostPaths;
+}
+export interface HostSecret {
+  /**
+   * Name that manifests use.
+   */
+  name: string;
+  /**
+   * Variable of the gateway's environment or of BEIGE_HOME/env.
+   */
+  env?: string;
+  /**
+   * File whose first line is the value; it must not be readable by others.
+   */
+  file?: string;
+  /**
+   * Program and arguments that print the value.
+   */
+  exec?: string[];
+  /**
+   * Hosts that the value may be sent to: NAME, NAME:PORT or *.NAME.
+   */
+  hosts: string[];
+}
+/**
+ * Roots below which manifests may name host folders.
+ */
+export interface HostPaths {
+  /**
+   * Roots of sandbox mounts.
+   */
+  mounts: string[];
+  /**
+   * Roots of workspaces outside BEIGE_HOME.
+   */
+  workspaces: string[];
+  /**
+   * Roots of plugins by path.
+   */
+  plugins: string[];
+}
+/**
+ * Sent by PID 1 when it is up; the connection stays open and nothing else is sent on it.
+ */
+export interface Hello {
+  type: "hello";
+  /**
+   * Protocol version.
+   */
+  v: number;
+  /**
+   * Host name inside, which is the short id of the container.
+   */
+  container: string;
+}
+/**
+ * A tool call. Whatever it says of identity is ignored: the socket is the identity.
+ */
+export interface ToolRequest {
+  type: "tool_request";
+  /**
+   * Protocol version.
+   */
+  v?: number;
+  /**
+   * Tool name.
+   */
+  tool: string;
+  /**
+   * Arguments as a program gets them.
+   */
+  args: string[];
+  /**
+   * The BEIGE_CALL token of the command that runs the launcher.
+   */
+  call?: string;
+  /**
+   * Working folder inside.
+   */
+  cwd?: string;
+  /**
+   * Standard input, base64, when it is not a terminal.
+   */
+  stdin?: string;
+}
+/**
+ * The answer.
+ */
+export interface ToolResponse {
+  type: "tool_response";
+  /**
+   * Whether the tool ran and succeeded.
+   */
+  success: boolean;
+  /**
+   * Text output.
+   */
+  output?: string;
+  /**
+   * Output that is not UTF-8 text.
+   */
+  outputBase64?: string;
+  /**
+   * Why it failed.
+   */
+  error?: string;
+  /**
+   * Exit code of the launcher.
+   */
+  exitCode: number;
+}

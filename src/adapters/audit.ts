@@ -1,0 +1,190 @@
+// Appends to one audit chain with group commit: a flush takes all waiting rows, one write, one fdatasync.
+import { basename, dirname } from "node:path";
+import type { Audit, AuditCall, AuditOutcome, AuditRow } from "../core/audit.ts";
+import { capArgs, capText } from "../core/cap.ts";
+import type { ChainHead } from "../core/chain.ts";
+import { BeigeError } from "../core/errors.ts";
+import type { Clock, Log } from "../core/world.ts";
+import { openCalls } from "./audit/tail.ts";
+import { ChainWriter, type Row } from "./audit/writer.ts";
+import { createLock, type Lock } from "./lock.ts";
+
+export interface AuditOptions {
+  /** Absolute path of the growing file, NAME.jsonl. */
+  readonly path: string;
+  readonly clock: Clock;
+  /** Given where other processes append to the same chain: every flush then holds this lock. */
+  readonly lockPath?: string;
+  /** Replaces secrets by value. */
+  readonly redact?: (text: string) => string;
+  readonly log?: Log;
+  /** Size at which the file becomes a closed segment. */
+  readonly rotateBytes?: number;
+  /** False where calls without an outcome may belong to another living process. */
+  readonly closeOpen?: boolean;
+}
+
+export interface AuditChain extends Audit {
+  /** Resolves when the chain is open and repaired; every append waits for it anyway. */
+  ready(): Promise<void>;
+  /** The last row that was written. */
+  head(): ChainHead;
+  /** Writes and syncs what waits. */
+  close(): Promise<void>;
+}
+
+interface Waiting {
+  readonly row: Row;
+  readonly durable: boolean;
+  readonly done: () => void;
+  readonly fail: (error: BeigeError) => void;
+}
+
+const BATCH_MAX = 512;
+const LATE_MAX = 1_000;
+const WAITING_MAX = 20_000;
+const ROTATE_BYTES = 64 * 1024 * 1024;
+const ERROR_BYTES_MAX = 2048;
+const WORD_BYTES_MAX = 256;
+const UNKNOWN: AuditOutcome = {
+  durationMs: 0,
+  exitCode: 255,
+  outputBytes: 0,
+  outcome: "unknown",
+  error: "the gateway ended before the outcome was known",
+};
+
+/** Rows as they may be written: bounded, and without secrets. */
+function rowMaker(clock: Clock, redact: (text: string) => string) {
+  const word = (text: string): string => capText(redact(text), WORD_BYTES_MAX);
+  return (call: string, phase: AuditRow["phase"], row: AuditCall, rest: Partial<AuditOutcome> = {}): Row => ({
+    ts: new Date(clock.now()).toISOString(),
+    call,
+    phase,
+    ...row,
+    agent: word(row.agent),
+    tool: word(row.tool),
+    args: capArgs(row.args.map(redact)),
+    ...(row.session === undefined ? {} : { session: word(row.session) }),
+    ...rest,
+    ...(rest.error === undefined ? {} : { error: capText(redact(rest.error), ERROR_BYTES_MAX) }),
+  });
+}
+
+/** Takes rows one at a time and writes them in batches, one batch after the other. */
+class GroupCommit {
+  readonly #writer: ChainWriter;
+  readonly #lock: Lock | undefined;
+  readonly #options: AuditOptions;
+  readonly #waiting: Waiting[] = [];
+  /** Outcomes whose write failed: the next flush takes them first. */
+  #late: readonly Row[] = [];
+  #running: Promise<void> | undefined;
+  #closed = false;
+
+  constructor(writer: ChainWriter, options: AuditOptions) {
+    this.#writer = writer;
+    this.#options = options;
+    this.#lock = options.lockPath === undefined ? undefined : createLock(options.lockPath, options.clock);
+  }
+
+  push(row: Row, durable: boolean): Promise<void> {
+    return new Promise((done, fail) => {
+      if (this.#closed || this.#waiting.length >= WAITING_MAX) {
+        const why = this.#closed ? "closed" : "overloaded";
+        return fail(new BeigeError("unavailable", `audit chain ${basename(this.#options.path)} is ${why}`));
+      }
+      this.#waiting.push({ row, durable, done, fail });
+      this.#running ??= this.#run();
+    });
+  }
+
+  async flush(batch: readonly Waiting[]): Promise<void> {
+    const write = async (): Promise<void> => {
+      this.#writer.write([...this.#late, ...batch.map((entry) => entry.row)]);
+      this.#late = [];
+      for (const entry of batch) if (!entry.durable) entry.done();
+      if (!batch.some((entry) => entry.durable)) return this.#writer.syncSoon();
+      await this.#writer.sync();
+      for (const entry of batch) if (entry.durable) entry.done();
+    };
+    try {
+      await (this.#lock === undefined ? write() : this.#lock.hold(write));
+    } catch (error) {
+      this.#refuse(batch, error);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    while (this.#running !== undefined) await this.#running;
+    await this.#writer.sync();
+    this.#writer.close();
+    this.#lock?.close();
+  }
+
+  async #run(): Promise<void> {
+    // One turn of the event loop, so that everybody who waits now shares the flush.
+    await new Promise((done) => setImmediate(done));
+    while (this.#waiting.length > 0) await this.flush(this.#waiting.splice(0, BATCH_MAX));
+    this.#running = undefined;
+  }
+
+  #refuse(batch: readonly Waiting[], thrown: unknown): void {
+    const { path, log } = this.#options;
+    const why = thrown instanceof Error ? thrown.message : String(thrown);
+    log?.error("audit chain cannot be written", { path, error: why });
+    const error = new BeigeError("unavailable", `audit chain ${basename(path)} cannot be written: ${why}`, {
+      hint: `df -h ${dirname(path)}`,
+      cause: thrown,
+    });
+    const outcomes = batch.filter((entry) => entry.row.phase === "end").map((entry) => entry.row);
+    this.#late = [...this.#late, ...outcomes].slice(-LATE_MAX);
+    for (const entry of batch) entry.fail(error);
+    this.#writer.close();
+  }
+}
+
+export function createAudit(options: AuditOptions): AuditChain {
+  const { path, clock, log } = options;
+  const rowOf = rowMaker(clock, options.redact ?? ((text) => text));
+  const recovered = (cut: { readonly bytes: number; readonly hash: string }): Row => {
+    log?.warn("audit chain was cut behind its last whole row", { path, bytes: cut.bytes });
+    const args = [`sha256 ${cut.hash}`, `bytes ${cut.bytes}`];
+    return rowOf("", "note", { agent: "", type: "control", tool: "recovered", args, decision: "allowed" });
+  };
+  const writer = new ChainWriter({ path, clock, rotateBytes: options.rotateBytes ?? ROTATE_BYTES, recovered });
+  const commit = new GroupCommit(writer, options);
+
+  /** Calls of the last run are closed before this run's first: afterwards nobody could tell them apart. */
+  const repair = async (): Promise<void> => {
+    await commit.flush([]);
+    if (!writer.isOpen) throw new BeigeError("unavailable", `audit chain ${basename(path)} cannot be opened`, { hint: `ls -l ${path}` });
+    if (options.closeOpen === false) return;
+    const open = await openCalls(path);
+    await Promise.all(
+      open.map(({ seq: _s, ts: _t, call, phase: _p, prev_hash: _v, hash: _h, ...row }) =>
+        commit.push(rowOf(call, "end", row, UNKNOWN), true),
+      ),
+    );
+  };
+  let ready: Promise<void> | undefined;
+  const start = (): Promise<void> =>
+    (ready ??= repair().catch((error: unknown) => {
+      ready = undefined;
+      throw error;
+    }));
+  const add = async (row: Row, durable: boolean): Promise<void> => {
+    await start();
+    return commit.push(row, durable);
+  };
+  return {
+    ready: start,
+    begin: (call, row) => add(rowOf(call, "begin", row), true),
+    end: (call, row, outcome) => add(rowOf(call, "end", row, outcome), false),
+    denied: (call, row, error) => add(rowOf(call, "denied", row, { error }), true),
+    note: (call, row, outcome) => add(rowOf(call, "note", row, outcome), true),
+    head: () => writer.head,
+    close: () => commit.close(),
+  };
+}

@@ -1,0 +1,93 @@
+import { chmodSync, existsSync, lstatSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { rename, rm, symlink } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { createWorkspaces } from "./disk.ts";
+
+let folder = "";
+const disk = createWorkspaces();
+const root = process.getuid?.() === 0;
+const owner = { uid: root ? 20_123 : (process.getuid?.() ?? 0), gid: root ? 20_123 : (process.getgid?.() ?? 0) };
+beforeEach(() => (folder = realpathSync(mkdtempSync(join(tmpdir(), "beige-disk-")))));
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+test("a new folder is closed and belongs to the sandbox's user; its parents stay the gateway's", async () => {
+  const path = join(folder, "agents/default.travel/workspace");
+  await disk.create(path, owner);
+  expect(statSync(path)).toMatchObject({ uid: owner.uid, gid: owner.gid });
+  expect(statSync(path).mode & 0o777).toBe(0o700);
+  expect(statSync(join(folder, "agents")).uid).toBe(process.getuid?.());
+});
+
+test("an existing folder stays as it is", async () => {
+  const path = join(folder, "mine");
+  mkdirSync(path, { mode: 0o755 });
+  writeFileSync(join(path, "keep"), "x");
+  await disk.create(path, owner);
+  expect(statSync(path)).toMatchObject({ uid: process.getuid?.() });
+  expect(readFileSync(join(path, "keep"), "utf8")).toBe("x");
+});
+
+test("a link or a file in its place is refused, and what it leads to is untouched", async () => {
+  mkdirSync(join(folder, "victim"));
+  symlinkSync(join(folder, "victim"), join(folder, "link"));
+  symlinkSync(join(folder, "nowhere"), join(folder, "dangling"));
+  writeFileSync(join(folder, "file"), "");
+  for (const name of ["link", "dangling", "file"]) {
+    await expect(disk.create(join(folder, name), owner), name).rejects.toMatchObject({ code: "invalid" });
+    await expect(disk.remove(join(folder, name)), name).rejects.toMatchObject({ code: "invalid" });
+  }
+  expect(statSync(join(folder, "victim")).uid).toBe(process.getuid?.());
+});
+
+test("what is seen has its links resolved, as far as it exists", async () => {
+  mkdirSync(join(folder, "real"));
+  symlinkSync(join(folder, "real"), join(folder, "link"));
+  expect(await disk.seen(join(folder, "link/a/b"))).toEqual({ real: join(folder, "real/a/b"), exists: false, folder: false, uid: -1, gid: -1 });
+  expect(await disk.seen(join(folder, "link"))).toMatchObject({ real: join(folder, "real"), exists: true, folder: true });
+});
+
+test("a folder goes with all in it: deep, closed and full of links that are not followed", async () => {
+  const path = join(folder, "workspace");
+  const victim = join(folder, "victim");
+  mkdirSync(victim);
+  writeFileSync(join(victim, "keep"), "x");
+  let deep = path;
+  for (let at = 0; at < 150; at += 1) deep = join(deep, "deep");
+  mkdirSync(deep, { recursive: true });
+  symlinkSync(victim, join(path, "link"));
+  symlinkSync(victim, join(deep, "link"));
+  mkdirSync(join(path, "closed"));
+  writeFileSync(join(path, "closed/file"), "x");
+  chmodSync(join(path, "closed"), 0);
+  await disk.remove(path);
+  expect(existsSync(path)).toBe(false);
+  expect(readFileSync(join(victim, "keep"), "utf8")).toBe("x");
+  await disk.remove(path);
+});
+
+test("an agent that swaps folders for links while its workspace is removed wins nothing", async () => {
+  const victim = join(folder, "victim");
+  mkdirSync(victim);
+  writeFileSync(join(victim, "keep"), "x");
+  for (let round = 0; round < 20; round += 1) {
+    const path = join(folder, `w${round}`);
+    for (let at = 0; at < 20; at += 1) mkdirSync(join(path, `d${at}/sub`), { recursive: true });
+    let stop = false;
+    const swap = (async () => {
+      while (!stop) {
+        for (let at = 0; at < 20; at += 1) {
+          const name = join(path, `d${at}`);
+          await rename(name, `${name}.away`).catch(() => undefined);
+          await symlink(victim, name).catch(() => undefined);
+        }
+      }
+    })();
+    await disk.remove(path).catch(() => undefined);
+    stop = true;
+    await swap;
+    await rm(path, { recursive: true, force: true });
+    expect(lstatSync(join(victim, "keep")).isFile()).toBe(true);
+  }
+});

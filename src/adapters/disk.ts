@@ -1,0 +1,128 @@
+// Host folders that agents own: seen, made and removed without ever following a link that an agent may have put there.
+import { randomUUID } from "node:crypto";
+import { constants } from "node:fs";
+import { type FileHandle, lstat, mkdir, open, readdir, realpath, rename, rmdir, stat, unlink } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { BeigeError } from "../core/errors.ts";
+import type { FolderSeen, Workspaces } from "../core/world.ts";
+
+const FOLDER = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
+/** Folders open at once while removing; deeper ones are moved up first. */
+const DEPTH_MAX = 32;
+
+const code = (error: unknown): string => (error as { code?: string }).code ?? "";
+
+/** A name below an open folder: nobody can swap the folder itself, whatever happens to its path. */
+const below = (folder: FileHandle, name: string): string => `/proc/self/fd/${folder.fd}/${name}`;
+
+async function realAsFar(path: string): Promise<string> {
+  try {
+    return await realpath(path);
+  } catch (error) {
+    if (code(error) !== "ENOENT" && code(error) !== "ENOTDIR") throw error;
+    return path === "/" ? path : join(await realAsFar(dirname(path)), basename(path));
+  }
+}
+
+async function seen(path: string): Promise<FolderSeen> {
+  const real = await realAsFar(path);
+  try {
+    const stats = await stat(path);
+    return { real, exists: true, folder: stats.isDirectory(), uid: stats.uid, gid: stats.gid };
+  } catch (error) {
+    if (code(error) === "ENOENT" || code(error) === "ENOTDIR") return { real, exists: false, folder: false, uid: -1, gid: -1 };
+    throw error;
+  }
+}
+
+async function create(path: string, owner: { readonly uid: number; readonly gid: number }): Promise<void> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  let fresh = true;
+  try {
+    await mkdir(path, { mode: 0o700 });
+  } catch (error) {
+    if (code(error) !== "EEXIST") throw error;
+    fresh = false;
+  }
+  let folder: FileHandle;
+  try {
+    folder = await open(path, FOLDER);
+  } catch (error) {
+    if (code(error) !== "ELOOP" && code(error) !== "ENOTDIR") throw error;
+    throw new BeigeError("invalid", `workspace ${path} is not a folder but a link or a file`, { hint: `ls -ld ${path}` });
+  }
+  try {
+    if (fresh && process.getuid?.() === 0) await folder.chown(owner.uid, owner.gid);
+  } finally {
+    await folder.close();
+  }
+}
+
+interface Removal {
+  readonly root: FileHandle;
+  moved: number;
+}
+
+async function removeEntry(removal: Removal, folder: FileHandle, name: string, depth: number): Promise<void> {
+  const path = below(folder, name);
+  const stats = await lstat(path).catch(() => undefined);
+  if (stats === undefined) return;
+  if (!stats.isDirectory()) return unlink(path);
+  if (depth >= DEPTH_MAX) {
+    removal.moved += 1;
+    return rename(path, below(removal.root, `.beige-removing-${randomUUID()}`));
+  }
+  const inner = await open(path, FOLDER);
+  try {
+    await empty(removal, inner, depth + 1);
+  } finally {
+    await inner.close();
+  }
+  await rmdir(path);
+}
+
+/** Removes what is in an open folder. Permissions do not stop the owner: they are set first. */
+async function empty(removal: Removal, folder: FileHandle, depth: number): Promise<void> {
+  await folder.chmod(0o700).catch(() => undefined);
+  for (const name of await readdir(`/proc/self/fd/${folder.fd}`)) await removeEntry(removal, folder, name, depth);
+}
+
+async function remove(path: string): Promise<void> {
+  let root: FileHandle;
+  try {
+    root = await open(path, FOLDER);
+  } catch (error) {
+    if (code(error) === "ENOENT") return;
+    if (code(error) === "ELOOP" || code(error) === "ENOTDIR")
+      throw new BeigeError("invalid", `${path} is not a folder but a link or a file`);
+    throw error;
+  }
+  const removal: Removal = { root, moved: 0 };
+  try {
+    // What was moved up from the deep is there in the next pass.
+    do {
+      removal.moved = 0;
+      await empty(removal, root, 0);
+    } while (removal.moved > 0);
+  } finally {
+    await root.close();
+  }
+  await rmdir(path);
+}
+
+/** Any failure of the disk is `unavailable`: the engine tries again. */
+async function told<T>(what: string, work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    if (error instanceof BeigeError) throw error;
+    const message = error instanceof Error ? error.message : String(error);
+    throw new BeigeError("unavailable", `${what} failed: ${message}`, { cause: error });
+  }
+}
+
+export const createWorkspaces = (): Workspaces => ({
+  seen: (path) => told(`looking at ${path}`, seen(path)),
+  create: (path, owner) => told(`making ${path}`, create(path, owner)),
+  remove: (path) => told(`removing ${path}`, remove(path)),
+});

@@ -1,0 +1,156 @@
+// A conversation: the SDK's agent loop on our own stream and tools, written to its file as it goes, taken up where it was cut.
+import type { AgentSession, AgentSessionEvent, SessionManager } from "@mariozechner/pi-coding-agent";
+import { BeigeError } from "../../core/errors.ts";
+import type { AssistantMessage, LiveSession, Message, SessionEvent, SessionOptions } from "../../core/chat.ts";
+import type { Log } from "../../core/world.ts";
+import { sessionFile } from "./file.ts";
+import { ownStream } from "./stream.ts";
+import { createSdkSession, openManager, SESSION_VERSION } from "./sdk.ts";
+
+const INBOX = "beige.inbox";
+const INTERRUPTED =
+  "interrupted: the gateway stopped before the result of this call was recorded. It may or may not have taken effect: check before doing it again.";
+
+type Entry = ReturnType<SessionManager["getBranch"]>[number];
+
+const inboxId = (entry: Entry): string | undefined => {
+  if (entry.type !== "custom" || entry.customType !== INBOX) return undefined;
+  const id = (entry.data as { readonly id?: unknown } | undefined)?.id;
+  return typeof id === "string" ? id : undefined;
+};
+
+const roleOf = (entry: Entry): string | undefined => (entry.type === "message" ? entry.message.role : undefined);
+
+/** Entries from an inbox id to the next one. */
+function since(entries: readonly Entry[], id: string): { readonly entries: readonly Entry[]; readonly last: boolean } {
+  const start = entries.findLastIndex((entry) => inboxId(entry) === id);
+  const next = entries.findIndex((entry, index) => index > start && inboxId(entry) !== undefined);
+  return { entries: entries.slice(start + 1, next === -1 ? undefined : next), last: next === -1 };
+}
+
+/** An id counts once its message is in the file as well: the two are written one after the other. */
+function heldIds(manager: SessionManager): Set<string> {
+  const entries = manager.getBranch();
+  const ids = entries.flatMap((entry) => inboxId(entry) ?? []);
+  return new Set(ids.filter((id) => since(entries, id).entries.some((entry) => roleOf(entry) === "user")));
+}
+
+/** Calls whose result was lost get one that says so; they are not run again. */
+function closeCalls(manager: SessionManager): number {
+  const messages = manager.buildSessionContext().messages as readonly unknown[] as readonly Message[];
+  const at = messages.findLastIndex((message) => message.role === "assistant");
+  const asked = messages[at];
+  if (asked?.role !== "assistant" || asked.stopReason === "error" || asked.stopReason === "aborted") return 0;
+  const rest = messages.slice(at + 1);
+  if (rest.some((message) => message.role === "user")) return 0;
+  const done = new Set(rest.flatMap((message) => (message.role === "toolResult" ? [message.toolCallId] : [])));
+  const open = asked.content.filter((part) => part.type === "toolCall").filter((part) => !done.has(part.id));
+  for (const call of open) {
+    manager.appendMessage({
+      role: "toolResult",
+      toolCallId: call.id,
+      toolName: call.name,
+      content: [{ type: "text", text: INTERRUPTED }],
+      isError: true,
+      timestamp: Date.now(),
+    });
+  }
+  return open.length;
+}
+
+const textOf = (result: unknown): string => {
+  const content = (result as { readonly content?: unknown } | undefined)?.content;
+  if (!Array.isArray(content)) return "";
+  return (content as readonly { readonly type?: string; readonly text?: string }[]).map((part) => (part.type === "text" ? (part.text ?? "") : "")).join("");
+};
+
+function toEvent(event: AgentSessionEvent): SessionEvent | undefined {
+  if (event.type === "message_update") {
+    const inner = event.assistantMessageEvent;
+    if (inner.type === "text_delta") return { type: "text", delta: inner.delta };
+    return inner.type === "thinking_delta" ? { type: "thinking", delta: inner.delta } : undefined;
+  }
+  if (event.type === "tool_execution_start") {
+    return { type: "tool_start", id: event.toolCallId, tool: event.toolName, args: event.args as Readonly<Record<string, unknown>> };
+  }
+  if (event.type !== "tool_execution_end") return undefined;
+  return { type: "tool_end", id: event.toolCallId, tool: event.toolName, failed: event.isError, output: textOf(event.result) };
+}
+
+const lastAnswer = (messages: readonly unknown[]): AssistantMessage | undefined =>
+  (messages as readonly Message[]).findLast((message): message is AssistantMessage => message.role === "assistant");
+
+export async function openSession(options: SessionOptions, log: Log): Promise<LiveSession> {
+  const header = { type: "session", version: SESSION_VERSION, id: options.id, timestamp: new Date().toISOString(), cwd: options.cwd };
+  const file = await sessionFile({ folder: options.folder, id: options.id, header, ...(options.file === undefined ? {} : { file: options.file }) });
+  const manager = openManager(file.path, options);
+  const closed = closeCalls(manager);
+  if (closed > 0) log.info("lost tool results closed", { file: file.path, calls: closed });
+  const session = await createSdkSession(options, manager);
+  session.agent.streamFunction = ownStream(options);
+  // In the order in which the model asked: two patches of one file must not race.
+  session.agent.toolExecution = "sequential";
+  return live({ session, manager, file: file.path, inbox: heldIds(manager), ...(file.note === undefined ? {} : { note: file.note }) });
+}
+
+interface Opened {
+  readonly session: AgentSession;
+  readonly manager: SessionManager;
+  readonly file: string;
+  readonly note?: string;
+  readonly inbox: Set<string>;
+}
+
+function live(opened: Opened): LiveSession {
+  const { session, inbox } = opened;
+  const state = { disposed: false, running: false };
+  return {
+    file: opened.file,
+    inbox,
+    ...(opened.note === undefined ? {} : { note: opened.note }),
+    last: () => lastAnswer(session.agent.state.messages),
+    async prompt(text, id, on, signal) {
+      if (state.disposed) throw new BeigeError("unavailable", "the session is closed");
+      if (state.running) throw new BeigeError("internal", "the session has a turn already");
+      signal.throwIfAborted();
+      state.running = true;
+      const off = session.subscribe((event) => {
+        const said = toEvent(event);
+        if (said !== undefined) on(said);
+      });
+      const abort = (): void => void session.abort().catch(() => undefined);
+      signal.addEventListener("abort", abort, { once: true });
+      try {
+        return await run(opened, { text, id });
+      } finally {
+        signal.removeEventListener("abort", abort);
+        off();
+        state.running = false;
+      }
+    },
+    dispose() {
+      if (state.disposed) return;
+      state.disposed = true;
+      session.dispose();
+    },
+  };
+}
+
+async function run(opened: Opened, message: { readonly text: string; readonly id: string }): Promise<AssistantMessage> {
+  const { session, manager, inbox } = opened;
+  if (inbox.has(message.id)) {
+    const { entries, last } = since(manager.getBranch(), message.id);
+    const answered = entries.findLast((entry) => roleOf(entry) === "assistant");
+    const ended = last && roleOf(entries.findLast((entry) => ["user", "assistant", "toolResult"].includes(roleOf(entry) ?? "")) ?? ({} as Entry)) === "assistant";
+    if (answered?.type === "message" && (ended || !last)) return answered.message as unknown as AssistantMessage;
+    // Cut half-way: the loop goes on from what the file holds.
+    await session.agent.continue();
+  } else {
+    manager.appendCustomEntry(INBOX, { id: message.id });
+    inbox.add(message.id);
+    await session.prompt(message.text, { expandPromptTemplates: false });
+  }
+  const answer = lastAnswer(session.agent.state.messages);
+  if (answer === undefined) throw new BeigeError("internal", "the session ended without an answer");
+  return answer;
+}

@@ -1,0 +1,64 @@
+// Gives the agent loop our stream of deltas as the SDK's stream of growing messages.
+import type { AgentSession } from "@mariozechner/pi-coding-agent";
+import { getCurrentSystemPrompt, getCurrentTools, type AssistantMessage as SdkMessage, type AssistantMessageEvent, type Message as SdkEntry } from "@earendil-works/pi-ai";
+import { fold, newDraft, type Draft } from "../../core/draft.ts";
+import type { ChatContext, ChatEvent, Message, SessionOptions } from "../../core/chat.ts";
+import { eventStream } from "./sdk.ts";
+
+type StreamFunction = AgentSession["agent"]["streamFunction"];
+
+/** The transcript declares prompt and tools in system messages; the newest state of both goes beside the messages. */
+function contextOf(messages: readonly SdkEntry[]): ChatContext {
+  const all = [...messages];
+  return {
+    systemPrompt: getCurrentSystemPrompt(all),
+    messages: all.filter((message) => message.role !== "system") as unknown as readonly Message[],
+    tools: getCurrentTools(all),
+  };
+}
+
+const partialOf = (draft: Draft): SdkMessage => draft as unknown as SdkMessage;
+
+function toSdk(event: ChatEvent, draft: Draft): AssistantMessageEvent {
+  switch (event.type) {
+    case "start":
+      return { type: "start", partial: partialOf(draft) };
+    case "done": {
+      const reason = event.message.stopReason === "toolUse" || event.message.stopReason === "length" ? event.message.stopReason : "stop";
+      return { type: "done", reason, message: event.message as unknown as SdkMessage };
+    }
+    case "error": {
+      const reason = event.message.stopReason === "aborted" ? "aborted" : "error";
+      return { type: "error", reason, error: event.message as unknown as SdkMessage };
+    }
+    default:
+      return { ...event, partial: partialOf(draft) } as AssistantMessageEvent;
+  }
+}
+
+export function ownStream(options: SessionOptions): StreamFunction {
+  return (model, context, asked) => {
+    const out = eventStream();
+    const signal = asked?.signal ?? new AbortController().signal;
+    const draft = newDraft({ api: model.api, provider: model.provider, model: model.id, timestamp: Date.now() });
+    let ended = false;
+    const pump = async (): Promise<void> => {
+      for await (const event of options.stream(contextOf(context.messages), { thinking: options.thinking }, signal)) {
+        fold(draft, event);
+        out.push(toSdk(event, draft));
+        ended = event.type === "done" || event.type === "error";
+        if (ended) return;
+      }
+    };
+    const fail = (text: string): void => {
+      const error = { ...partialOf(draft), stopReason: "error" as const, errorMessage: text };
+      out.push({ type: "error", reason: "error", error });
+    };
+    // Whatever happens, the loop must get its last event: it waits for nothing else.
+    pump().then(
+      () => (ended ? undefined : fail("the stream ended before the answer was complete")),
+      (error: unknown) => fail(error instanceof Error ? error.message : String(error)),
+    );
+    return out;
+  };
+}

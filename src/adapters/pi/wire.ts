@@ -1,0 +1,130 @@
+// One request in a provider's own wire format, by the SDK: one HTTP request, no retry, no environment, no discovery.
+import { createHash } from "node:crypto";
+import { isContextOverflow, normalizeContext, type AssistantMessageEvent, type Context, type Model, type ProviderStreams, type SimpleStreamOptions } from "@earendil-works/pi-ai";
+import { BeigeError } from "../../core/errors.ts";
+import { retryAfterMs } from "../../core/retry.ts";
+import { NO_USAGE } from "../../core/usage.ts";
+import type { AssistantMessage, ChatContext, ChatEvent, ChatFailure, ChatOptions, ChatTarget } from "../../core/chat.ts";
+import { createTail, watchedFetch, type Heard } from "./fetch.ts";
+
+const MESSAGE_MAX = 4000;
+
+/** Each is loaded when a provider of its type is first asked. */
+const APIS: Readonly<Record<string, () => Promise<ProviderStreams>>> = {
+  "openai-completions": async () => (await import("@earendil-works/pi-ai/api/openai-completions.lazy")).openAICompletionsApi(),
+  "openai-responses": async () => (await import("@earendil-works/pi-ai/api/openai-responses.lazy")).openAIResponsesApi(),
+  "anthropic-messages": async () => (await import("@earendil-works/pi-ai/api/anthropic-messages.lazy")).anthropicMessagesApi(),
+  "google-generative-ai": async () => (await import("@earendil-works/pi-ai/api/google-generative-ai.lazy")).googleGenerativeAIApi(),
+};
+
+const NO_PRICE = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
+
+function modelOf(target: ChatTarget): Model<string> {
+  const { model } = target;
+  return {
+    id: model.id,
+    name: model.id,
+    api: target.api,
+    provider: target.provider,
+    baseUrl: target.baseUrl ?? "",
+    reasoning: model.reasoning,
+    input: [...model.input],
+    cost: { ...NO_PRICE, ...model.cost },
+    contextWindow: model.contextWindow,
+    maxTokens: model.maxTokens,
+  };
+}
+
+function optionsOf(target: ChatTarget, options: ChatOptions, wire: { readonly heard: Heard; readonly signal: AbortSignal }): SimpleStreamOptions {
+  return {
+    signal: wire.signal,
+    fetch: watchedFetch(wire.heard),
+    // Never absent: the SDK would look for a key in the environment.
+    apiKey: target.apiKey ?? "none",
+    maxRetries: 0,
+    timeoutMs: Math.min(target.timeoutMs, 2 ** 31 - 1),
+    identity: { userAgent: { custom: "beige" }, attribution: null },
+    ...(options.maxTokens === undefined ? {} : { maxTokens: options.maxTokens }),
+    ...(options.thinking === "off" ? {} : { reasoning: options.thinking }),
+    // Providers get something that groups requests, not the name of a chat.
+    ...(options.session === undefined ? {} : { sessionId: createHash("sha256").update(options.session).digest("hex").slice(0, 32) }),
+  };
+}
+
+/** Never throws; ends with `done` or `error`. */
+export async function* streamWire(
+  target: ChatTarget,
+  request: { readonly context: ChatContext; readonly options: ChatOptions },
+  signal: AbortSignal,
+): AsyncGenerator<ChatEvent> {
+  const heard: Heard = { tail: createTail() };
+  try {
+    const load = APIS[target.api];
+    if (load === undefined) throw new BeigeError("invalid", `api '${target.api}' is not in this version`);
+    const api = await load();
+    const context = normalizeContext(request.context as unknown as Context);
+    for await (const event of api.streamSimple(modelOf(target), context, optionsOf(target, request.options, { heard, signal }))) {
+      yield toChat(event, heard);
+    }
+  } catch (error) {
+    const message = (error instanceof Error ? error.message : String(error)).slice(0, MESSAGE_MAX);
+    const code = error instanceof BeigeError ? { code: error.code } : {};
+    yield { type: "error", message: blank(target, message), failure: { ...failureFrom(heard, message), ...code } };
+  }
+}
+
+const blank = (target: ChatTarget, errorMessage: string): AssistantMessage => ({
+  role: "assistant",
+  content: [],
+  api: target.api,
+  provider: target.provider,
+  model: target.model.id,
+  usage: NO_USAGE,
+  stopReason: "error",
+  errorMessage,
+  timestamp: Date.now(),
+});
+
+/** Without `partial`, which repeats the whole message at every event. */
+function toChat(event: AssistantMessageEvent, heard: Heard): ChatEvent {
+  switch (event.type) {
+    case "start":
+      return { type: "start" };
+    case "done":
+      return { type: "done", message: event.message as unknown as AssistantMessage };
+    case "error": {
+      const message = event.error as unknown as AssistantMessage;
+      const overflow = event.reason === "error" && isContextOverflow(event.error);
+      const text = (message.errorMessage ?? "failed").slice(0, MESSAGE_MAX);
+      return { type: "error", message: { ...message, errorMessage: text }, failure: { ...failureFrom(heard, text), ...(overflow ? { overflow } : {}) } };
+    }
+    default: {
+      const { partial: _partial, ...rest } = event;
+      return rest as ChatEvent;
+    }
+  }
+}
+
+/** A failure inside an answer of status 200 names its status and its wait in the event that told it, if at all. */
+function failureFrom(heard: Heard, message: string): ChatFailure {
+  const refused = heard.status !== undefined && (heard.status < 200 || heard.status >= 300);
+  const told = refused || heard.status === undefined ? "" : errorEvent(heard.tail.text());
+  const status = refused ? heard.status : (statusIn(told) ?? (heard.status === undefined ? undefined : statusIn(message)));
+  const wait = heard.retryAfterMs ?? waitIn(told) ?? waitIn(message);
+  return { message, ...(status === undefined ? {} : { status }), ...(wait === undefined ? {} : { retryAfterMs: wait }) };
+}
+
+const waitIn = (text: string): number | undefined => retryAfterMs({ get: () => null }, text, Date.now());
+
+/** The data of the last event that holds an error. */
+const errorEvent = (text: string): string =>
+  text
+    .split(/\r?\n/)
+    .findLast((line) => line.startsWith("data:") && line.includes('"error"'))
+    ?.slice("data:".length)
+    .trim() ?? "";
+
+function statusIn(text: string): number | undefined {
+  const match = /"(?:code|status|status_code)"\s*:\s*"?([45]\d\d)\b/.exec(text) ?? /^(?:error code )?([45]\d\d)\b/i.exec(text);
+  return match === null ? undefined : Number(match[1]);
+}

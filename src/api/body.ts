@@ -1,0 +1,93 @@
+// Request bodies: which content types are taken, and JSON that can do no harm.
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import type { Limits } from "./limits.ts";
+import { badRequest, Refusal } from "./status.ts";
+
+export const MERGE_PATCH = "application/merge-patch+json";
+export const APPLY_PATCH = "application/apply-patch+yaml";
+const JSON_TYPE = "application/json";
+
+/** The media type alone, lower case; empty when there is none. */
+export const mediaType = (request: FastifyRequest): string =>
+  (request.headers["content-type"] ?? "").split(";", 1)[0]?.trim().toLowerCase() ?? "";
+
+/** Takes over all content types, so that each answer is a sentence and no body is read that would be refused. */
+export function acceptBodies(app: FastifyInstance, limits: Limits): void {
+  app.removeAllContentTypeParsers();
+  app.addHook("onRequest", async (request) => {
+    if (hasBody(request)) checkType(request);
+  });
+  app.addContentTypeParser("*", { parseAs: "buffer", bodyLimit: limits.bodyBytes }, async (_: FastifyRequest, bytes: Buffer) =>
+    parseBody(bytes, limits.depth),
+  );
+}
+
+const hasBody = (request: FastifyRequest): boolean =>
+  request.headers["transfer-encoding"] !== undefined || (request.headers["content-length"] ?? "0") !== "0";
+
+function checkType(request: FastifyRequest): void {
+  const encoding = request.headers["content-encoding"];
+  if (encoding !== undefined && encoding !== "identity")
+    throw unsupported("compressed request bodies are not taken", "send the body as it is");
+  const type = mediaType(request);
+  if (request.method === "PATCH") return checkPatch(type);
+  if (type === JSON_TYPE) return;
+  if (type === "application/vnd.kubernetes.protobuf") throw unsupported("protobuf bodies are not taken", "use apply -f, which sends JSON");
+  throw unsupported(`content type ${type === "" ? "is missing" : JSON.stringify(type)}`, `send ${JSON_TYPE}`);
+}
+
+function checkPatch(type: string): void {
+  if (type === MERGE_PATCH || type === APPLY_PATCH) return;
+  const hint = `send ${MERGE_PATCH} or ${APPLY_PATCH}; with kubectl: patch --type=merge`;
+  if (type === "application/json-patch+json") throw unsupported("JSON patches (RFC 6902) are not taken", hint);
+  if (type === "application/strategic-merge-patch+json")
+    throw unsupported("strategic merge patches exist for built-in Kubernetes kinds only", hint);
+  throw unsupported(`content type ${type === "" ? "is missing" : JSON.stringify(type)}`, hint);
+}
+
+const unsupported = (message: string, hint: string): Refusal => new Refusal(415, "UnsupportedMediaType", message, hint);
+
+/** Exported for tests: bytes to a value that is neither deep nor has keys that merges could trip over. Nothing for no bytes. */
+export function parseBody(bytes: Uint8Array, depth: number): unknown {
+  if (bytes.length === 0) return undefined;
+  let text: string;
+  try {
+    text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    throw badRequest("the request body is not UTF-8");
+  }
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw badRequest(`the request body is not JSON: ${syntax(error)}`);
+  }
+  inspect(value, depth);
+  return value;
+}
+
+/** The engine's message quotes the body; only the position is worth showing. */
+const syntax = (error: unknown): string => /at position \d+( \(line \d+ column \d+\))?/.exec(String(error))?.[0] ?? "it ends too early";
+
+/** Level by level, since a deep body would overflow a recursive walk. */
+function inspect(root: unknown, depth: number): void {
+  let level: readonly unknown[] = [root];
+  for (let at = 0; level.length > 0; at++) {
+    if (at > depth) throw badRequest(`the request body is nested more than ${depth} levels deep`);
+    const next: unknown[] = [];
+    for (const value of level) if (typeof value === "object" && value !== null) children(value, next);
+    level = next;
+  }
+}
+
+function children(value: object, into: unknown[]): void {
+  if (Array.isArray(value)) {
+    for (const item of value) into.push(item);
+    return;
+  }
+  for (const [key, item] of Object.entries(value)) {
+    if (key === "__proto__" || key === "prototype" || (key === "constructor" && typeof item === "object"))
+      throw badRequest(`the key ${JSON.stringify(key)} is not allowed in a request body`);
+    into.push(item);
+  }
+}

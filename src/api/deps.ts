@@ -1,0 +1,54 @@
+// What the API is given: the ports behind its routes. It decides nothing itself.
+import type { AuditRow } from "../core/audit.ts";
+import type { CallTool } from "../core/call.ts";
+import type { Control } from "../core/control.ts";
+import type { RunTurn } from "../core/turn.ts";
+import type { Clock, Directory, Log } from "../core/world.ts";
+import type { Limits } from "./limits.ts";
+
+export interface AuditFilter {
+  readonly agent?: string;
+  readonly tool?: string;
+  readonly decision?: string;
+  readonly session?: string;
+  readonly call?: string;
+}
+
+/** Reads a chain back; the last `n` rows that match, oldest first. */
+export interface AuditReader {
+  tail(n: number, filter: AuditFilter): Promise<readonly AuditRow[]>;
+}
+
+export interface Health {
+  /** Whether everything that the gateway needs answers. */
+  readonly ready: boolean;
+  /** "ok", or why the container engine does not answer. */
+  readonly engine: string;
+  readonly [more: string]: unknown;
+}
+
+export interface ApiDeps {
+  readonly control: Control;
+  readonly directory: Directory;
+  readonly call: CallTool;
+  readonly turn: RunTurn;
+  /** Bearer token of the operator on the TCP door. */
+  readonly token: string;
+  readonly version: string;
+  /** Absolute path of BEIGE_HOME, for hints. */
+  readonly home: string;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly health: () => Health;
+  readonly audit?: AuditReader;
+  readonly limits?: Partial<Limits>;
+}
+
+/** What routes get besides: the limits in force, and the signals of a closing gateway. */
+export interface RouteDeps extends Omit<ApiDeps, "limits"> {
+  readonly limits: Limits;
+  /** Aborts as soon as the gateway closes: for streams that lose nothing by it. */
+  readonly closing: AbortSignal;
+  /** Aborts when the grace of a closing gateway is over: for turns and calls. */
+  readonly stopped: AbortSignal;
+}

@@ -1,0 +1,39 @@
+// One request and its answer: what handlers are given, and how they learn that the client has left.
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { Unknowns } from "./fields.ts";
+import { record } from "./fields.ts";
+
+export interface Exchange {
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+}
+
+/** "GET /path/:name" and what answers it. What the handler throws becomes a Status. */
+export function route(app: FastifyInstance, line: string, handler: (exchange: Exchange) => unknown): void {
+  const [method = "", url = ""] = line.split(" ");
+  app.route({ method, url, handler: async (request, reply) => handler({ request, reply }) });
+}
+
+export const queryOf = (request: FastifyRequest): Unknowns => (request.query ?? {}) as Unknowns;
+export const paramsOf = (request: FastifyRequest): Readonly<Record<string, string | undefined>> =>
+  (request.params ?? {}) as Readonly<Record<string, string | undefined>>;
+export const bodyOf = (request: FastifyRequest): Unknowns => record(request.body, "the request body");
+
+/** Aborted when the client leaves before the end of the answer, or when `stop` aborts. Call `done` when the answer is there. */
+export function leaving(reply: FastifyReply, stop: AbortSignal): { readonly signal: AbortSignal; done(): void } {
+  const controller = new AbortController();
+  const left = (): void => {
+    if (!reply.raw.writableFinished) controller.abort(new DOMException("the client has left", "AbortError"));
+  };
+  const stopped = (): void => controller.abort(stop.reason);
+  if (stop.aborted) stopped();
+  reply.raw.once("close", left);
+  stop.addEventListener("abort", stopped, { once: true });
+  return {
+    signal: controller.signal,
+    done() {
+      reply.raw.off("close", left);
+      stop.removeEventListener("abort", stopped);
+    },
+  };
+}

@@ -1,0 +1,70 @@
+// POST /api/agents/NAME/prompt: one message to an agent, answered as a stream of events, or whole for older clients.
+import type { FastifyInstance } from "fastify";
+import { BeigeError } from "../core/errors.ts";
+import type { TurnEvent, TurnRequest } from "../core/turn.ts";
+import { agentNamed } from "./agents.ts";
+import type { RouteDeps } from "./deps.ts";
+import { bodyOf, leaving, paramsOf, route, type Exchange } from "./exchange.ts";
+import { flag, only, optionalText, text } from "./fields.ts";
+import { send } from "./stream.ts";
+
+const LONG = 8 * 1024 * 1024;
+
+export function promptRoutes(app: FastifyInstance, deps: RouteDeps): void {
+  route(app, "POST /api/agents/:name/prompt", (exchange) => {
+    const { request } = exchange;
+    const whole = Object.hasOwn(bodyOf(request), "message");
+    const turn = {
+      ...(whole ? seedRequest(request.body) : streamRequest(request.body)),
+      principal: { kind: "operator" as const },
+      agent: agentNamed(deps, paramsOf(request).name),
+    };
+    return whole ? collect(deps, exchange, turn) : stream(deps, exchange, turn);
+  });
+}
+
+type Said = Pick<TurnRequest, "text" | "session" | "fresh">;
+
+function streamRequest(raw: unknown): Said {
+  const body = only(raw, ["text", "session", "fresh"]);
+  const session = optionalText(body, "session", 256);
+  return { text: text(body, "text", LONG), fresh: flag(body, "fresh", false), ...(session !== undefined && { session }) };
+}
+
+function seedRequest(raw: unknown): Said {
+  const body = only(raw, ["message", "sessionKey"]);
+  const session = optionalText(body, "sessionKey", 256);
+  return { text: text(body, "message", LONG), ...(session !== undefined && { session }) };
+}
+
+const stream = (deps: RouteDeps, exchange: Exchange, turn: TurnRequest): Promise<void> =>
+  send<TurnEvent>(deps, exchange, {
+    events: (signal) => deps.turn(turn, signal),
+    line: (event) => event,
+    broken: (error): TurnEvent => ({
+      type: "error",
+      code: error.code,
+      message: error.message,
+      ...(error.hint !== undefined && { hint: error.hint }),
+    }),
+    type: "application/x-ndjson",
+    eager: false,
+    stop: deps.stopped,
+  });
+
+async function collect(deps: RouteDeps, { reply }: Exchange, turn: TurnRequest): Promise<object> {
+  const leave = leaving(reply, deps.stopped);
+  try {
+    for await (const event of deps.turn(turn, leave.signal)) {
+      if (event.type === "done") return { response: event.text };
+      if (event.type === "error")
+        throw new BeigeError(event.code, event.message, {
+          ...(event.hint !== undefined && { hint: event.hint }),
+          ...(event.retryAfterMs !== undefined && { retryAfterMs: event.retryAfterMs }),
+        });
+    }
+    throw new BeigeError("internal", "the turn ended without an answer");
+  } finally {
+    leave.done();
+  }
+}

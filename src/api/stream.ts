@@ -1,0 +1,96 @@
+// Sends events as one JSON object a line, no faster than the client reads; the chunked terminator says that the end was meant.
+import type { ServerResponse } from "node:http";
+import type { BeigeError } from "../core/errors.ts";
+import type { Clock } from "../core/world.ts";
+import type { RouteDeps } from "./deps.ts";
+import { leaving, type Exchange } from "./exchange.ts";
+import { isInternal, Refusal, shownError } from "./status.ts";
+
+export interface Stream<T> {
+  readonly events: (signal: AbortSignal) => AsyncIterable<T>;
+  /** The object of a line; undefined leaves the event out. */
+  readonly line: (event: T) => unknown;
+  /** The last line when `events` throws after the head was sent. */
+  readonly broken: (error: BeigeError) => unknown;
+  readonly type: "application/json" | "application/x-ndjson";
+  /** Sends the head before the first event: for streams that may stay silent. */
+  readonly eager: boolean;
+  readonly stop: AbortSignal;
+}
+
+/** Throws what `events` throws before its first event, so that it becomes an ordinary error answer. */
+export async function send<T>(deps: RouteDeps, exchange: Exchange, stream: Stream<T>): Promise<void> {
+  const { request, reply } = exchange;
+  if (request.raw.httpVersionMajor === 1 && request.raw.httpVersionMinor === 0)
+    throw new Refusal(505, "HTTPVersionNotSupported", "streams need HTTP/1.1: over HTTP/1.0 a cut stream looks like a finished one");
+  const leave = leaving(reply, stream.stop);
+  try {
+    const iterator = stream.events(leave.signal)[Symbol.asyncIterator]();
+    const first = iterator.next();
+    if (stream.eager) await Promise.race([first, nextTurn()]);
+    else await first;
+    reply.hijack();
+    const response = reply.raw;
+    response.writeHead(200, { "content-type": stream.type, "cache-control": "no-store", "x-content-type-options": "nosniff" });
+    response.flushHeaders();
+    await pump(deps, response, stream, { first, iterator });
+  } finally {
+    leave.done();
+  }
+}
+
+const nextTurn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
+
+async function pump<T>(
+  deps: RouteDeps,
+  response: ServerResponse,
+  stream: Stream<T>,
+  source: { readonly first: Promise<IteratorResult<T>>; readonly iterator: AsyncIterator<T> },
+): Promise<void> {
+  try {
+    for (let step = await source.first; step.done !== true; step = await source.iterator.next()) {
+      const object = stream.line(step.value);
+      if (object !== undefined && !(await write(deps, response, object))) {
+        // Not awaited: a generator that sits in an await of its own returns only when that ends.
+        void source.iterator.return?.()?.catch(() => undefined);
+        return;
+      }
+    }
+  } catch (error) {
+    if (response.destroyed) return;
+    if (isInternal(error)) deps.log.error("stream failed", { error: String(error) });
+    if (!(await write(deps, response, stream.broken(shownError(error))))) return;
+  }
+  if (response.destroyed) return;
+  response.setTimeout(deps.limits.stallMs);
+  response.end();
+}
+
+/** False when the client is gone or was cut. */
+async function write(deps: RouteDeps, response: ServerResponse, object: unknown): Promise<boolean> {
+  if (response.destroyed) return false;
+  if (response.write(`${JSON.stringify(object)}\n`)) return true;
+  const outcome = await drained(response, deps.limits.stallMs, deps.clock);
+  if (outcome === "stalled") {
+    deps.log.warn("slow reader cut", { afterMs: deps.limits.stallMs });
+    response.destroy();
+  }
+  return outcome === "drained";
+}
+
+function drained(response: ServerResponse, stallMs: number, clock: Clock): Promise<"drained" | "gone" | "stalled"> {
+  if (response.destroyed) return Promise.resolve("gone");
+  return new Promise((resolve) => {
+    const settle = (outcome: "drained" | "gone" | "stalled") => (): void => {
+      timer.cancel();
+      response.off("drain", onDrain);
+      response.off("close", onClose);
+      resolve(outcome);
+    };
+    const onDrain = settle("drained");
+    const onClose = settle("gone");
+    const timer = clock.after(stallMs, settle("stalled"));
+    response.once("drain", onDrain);
+    response.once("close", onClose);
+  });
+}

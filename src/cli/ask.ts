@@ -1,0 +1,18 @@
+// Asks a person before something is lost: only on a terminal, and the answer is No unless it is yes.
+import { createInterface } from "node:readline/promises";
+import { BeigeError } from "../core/errors.ts";
+import type { Context } from "./flags.ts";
+
+/** Throws when the answer is no, or when there is nobody to ask. */
+export async function confirm(context: Context, question: string, flag: string): Promise<void> {
+  if (!context.out.tty || !context.out.live || !process.stdin.isTTY) {
+    throw new BeigeError("invalid", `${question} Nobody is here to be asked.`, { hint: `${flag} says yes` });
+  }
+  const reader = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    const answer = await reader.question(`${question} [y/N] `, { signal: context.signal });
+    if (!/^y(es)?$/i.test(answer.trim())) throw new BeigeError("conflict", "not confirmed: nothing was changed");
+  } finally {
+    reader.close();
+  }
+}

@@ -1,0 +1,129 @@
+// What needs no gateway: reading, checking and comparing manifests. Loaded only by the verbs that use it, since it brings the YAML reader and the validators.
+import type { ManifestFile, ObjectPlan, StackPlan } from "../core/control.ts";
+import { diffMetadata, diffSpecs } from "../core/diff.ts";
+import { BeigeError, type Problem } from "../core/errors.ts";
+import { order } from "../core/graph.ts";
+import { type ManifestDocument, readManifests, toYaml } from "../core/manifest.ts";
+import { normalise } from "../core/normalise.ts";
+import { type Ref, refKey } from "../core/resource.ts";
+import { validateDocument, validateHost } from "../core/validate.ts";
+import { answerFiles } from "./manifests.ts";
+
+interface Read {
+  readonly documents: readonly ManifestDocument[];
+  readonly problems: readonly Problem[];
+}
+
+/** Reads the manifests and the text files that they name, which lie below each manifest's folder. */
+function read(files: readonly ManifestFile[]): Read {
+  const first = readManifests(files);
+  if (first.needFiles.length === 0) return first;
+  const answered: ManifestFile[] = [];
+  const missing: Problem[] = [];
+  for (const file of files) {
+    try {
+      answered.push(
+        ...answerFiles(
+          [file],
+          first.needFiles.filter((need) => need.manifest === file.name),
+        ),
+      );
+    } catch (error) {
+      if (!(error instanceof BeigeError)) throw error;
+      missing.push({
+        message: error.message,
+        at: { file: file.name, line: 1, column: 1 },
+        ...(error.hint !== undefined && { hint: error.hint }),
+      });
+      answered.push(file);
+    }
+  }
+  const again = readManifests(answered);
+  return { documents: again.documents, problems: [...missing, ...again.problems] };
+}
+
+/** Every problem that can be seen without the gateway. */
+export function check(files: readonly ManifestFile[]): {
+  readonly problems: readonly Problem[];
+  readonly objects: number;
+  readonly documents: readonly ManifestDocument[];
+} {
+  const { documents, problems } = read(files);
+  const all = [...problems, ...documents.flatMap((document) => validateDocument(document))];
+  return { problems: all.toSorted(byPlace(files.map((file) => file.name))), objects: documents.length, documents };
+}
+
+const byPlace =
+  (files: readonly string[]) =>
+  (a: Problem, b: Problem): number => {
+    const rank = (problem: Problem): number => (problem.at ? files.indexOf(problem.at.file) : -1);
+    return rank(a) - rank(b) || (a.at?.line ?? 0) - (b.at?.line ?? 0) || (a.at?.column ?? 0) - (b.at?.column ?? 0);
+  };
+
+interface Held {
+  readonly ref: Ref;
+  readonly kind: string;
+  readonly metadata: { readonly name: string; readonly namespace?: string; readonly labels?: object; readonly annotations?: object };
+  readonly spec: unknown;
+}
+
+function held(documents: readonly ManifestDocument[]): readonly Held[] {
+  return documents.flatMap((document) => {
+    if (document.ref === undefined) return [];
+    const value = normalise(document.ref.kind, document.value) as unknown as Omit<Held, "ref">;
+    return [{ ref: document.ref, kind: document.ref.kind, metadata: value.metadata, spec: value.spec }];
+  });
+}
+
+function planOne(before: Held | undefined, after: Held | undefined): ObjectPlan {
+  const ref = (after ?? before)?.ref as Ref;
+  const fields = [...diffMetadata(before?.metadata, after?.metadata), ...diffSpecs(ref.kind, before?.spec, after?.spec)];
+  const forces = before && after ? fields.find((field) => field.forces === true)?.path : undefined;
+  const verb = !before ? "create" : !after ? "delete" : fields.length === 0 ? "unchanged" : forces === undefined ? "update" : "replace";
+  const why = verb === "delete" ? (["prune"] as const) : (["spec"] as const);
+  return { ref, verb, why, fields: before && after ? fields : [], drift: [], actions: [], ...(forces !== undefined && { forces }) };
+}
+
+/** Compares two sets of manifests by their normalised specs: what only the older one has is deleted. What runs is not looked at, so sessions and drift are not known. */
+export function planAgainst(
+  after: readonly ManifestFile[],
+  before: readonly ManifestFile[],
+): { readonly plan?: StackPlan; readonly problems: readonly Problem[] } {
+  const [now, then] = [check(after), check(before)];
+  const problems = [...now.problems, ...then.problems];
+  if (problems.length > 0) return { problems };
+  const old = new Map(held(then.documents).map((object) => [refKey(object.ref), object]));
+  const { ordered } = order(held(now.documents), () => []);
+  const wanted = new Set(ordered.map((object) => refKey(object.ref)));
+  const gone = [...old.values()].filter((object) => !wanted.has(refKey(object.ref)));
+  const objects = [
+    ...ordered.map((object) => planOne(old.get(refKey(object.ref)), object)),
+    ...gone.map((object) => planOne(object, undefined)),
+  ];
+  const count = (verb: ObjectPlan["verb"]): number => objects.filter((each) => each.verb === verb).length;
+  const summary = {
+    create: count("create"),
+    update: count("update"),
+    replace: count("replace"),
+    delete: count("delete"),
+    unchanged: count("unchanged"),
+  };
+  return { problems, plan: { objects, summary, left: [] } };
+}
+
+/** The objects that manifests name, whether or not they are valid otherwise. */
+export function refsOf(files: readonly ManifestFile[]): { readonly refs: readonly Ref[]; readonly problems: readonly Problem[] } {
+  const { documents, problems } = readManifests(files);
+  const refs = documents.flatMap((document) => (document.ref ? [document.ref] : []));
+  // A variable that is not set here does not hide an object's name.
+  return {
+    refs: order(
+      refs.map((ref) => ({ kind: ref.kind, metadata: ref, ref })),
+      () => [],
+    ).ordered.map((each) => each.ref),
+    problems: refs.length > 0 ? [] : problems,
+  };
+}
+
+export const yamlText = (value: unknown): string => toYaml(value);
+export const policyOf = validateHost;

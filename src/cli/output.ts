@@ -1,0 +1,83 @@
+// Writing to people and pipes: colour, width, room in the pipe, and a quiet end when the reader goes away.
+import { styleText } from "node:util";
+
+export type Paint = "red" | "green" | "yellow" | "cyan" | "dim" | "bold";
+
+export interface Output {
+  /** Standard output is a terminal. */
+  readonly tty: boolean;
+  /** Standard error is a terminal that can be repainted. */
+  readonly live: boolean;
+  readonly columns: number;
+  readonly unicode: boolean;
+  paint(style: Paint, text: string): string;
+  /** To standard output, as it is. Waits while the reader is slow; does nothing once it is gone. */
+  write(text: string | Uint8Array): Promise<void>;
+  /** One line to standard error. */
+  note(text: string): void;
+  /** To standard error as it is, for the painter. */
+  raw(text: string): void;
+}
+
+/** A standard stream; `isTTY` is absent where it is no terminal. */
+type Stream = Pick<NodeJS.WriteStream, "write" | "on"> & { readonly isTTY?: boolean; readonly columns?: number };
+
+export interface Streams {
+  readonly stdout: Stream;
+  readonly stderr: Stream;
+}
+
+/** --color wins, then NO_COLOR, FORCE_COLOR, TERM=dumb, and whether it is a terminal. */
+export function wantsColour(env: NodeJS.ProcessEnv, flag: string | undefined, tty: boolean): boolean {
+  if (flag === "always" || flag === "never") return flag === "always";
+  if (env["NO_COLOR"]) return false;
+  const forced = env["FORCE_COLOR"];
+  if (forced !== undefined) return forced !== "0" && forced !== "false";
+  return tty && env["TERM"] !== "dumb";
+}
+
+/** Symbols beyond ASCII only where the locale says UTF-8. */
+export function wantsUnicode(env: NodeJS.ProcessEnv, tty: boolean): boolean {
+  const locale = env["LC_ALL"] || env["LC_CTYPE"] || env["LANG"];
+  if (env["TERM"] === "linux") return false;
+  return locale === undefined || locale === "" ? !tty : /utf-?8/i.test(locale);
+}
+
+// Characters that move a cursor, ring, recolour or reorder text: never passed on from others' text to a terminal.
+// eslint-disable-next-line no-control-regex -- this is the list of them
+const HOSTILE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+
+/** Others' text, safe for a terminal; lines and tabs stay. */
+export const clean = (text: string): string => text.replace(HOSTILE, "");
+/** Others' text on one line. */
+export const oneLine = (text: string): string => clean(text.replace(/\s*[\r\n]+\s*/g, " ")).trim();
+
+export function createOutput(
+  streams: Streams,
+  env: NodeJS.ProcessEnv,
+  options: { readonly color?: string; readonly gone: () => void },
+): Output {
+  const { stdout, stderr } = streams;
+  let open = true;
+  stdout.on("error", () => {
+    open = false;
+    options.gone();
+  });
+  stderr.on("error", () => undefined);
+  const tty = stdout.isTTY ?? false;
+  const colour = wantsColour(env, options.color, tty);
+  return {
+    tty,
+    live: (stderr.isTTY ?? false) && env["TERM"] !== "dumb",
+    columns: stdout.columns ?? stderr.columns ?? 80,
+    unicode: wantsUnicode(env, tty),
+    paint: (style, text) => (colour ? styleText(style, text, { validateStream: false }) : text),
+    write: (text) =>
+      new Promise((done) => {
+        if (!open || text.length === 0) done();
+        else stdout.write(text, () => done());
+      }),
+    note: (text) => void stderr.write(`${text}\n`),
+    raw: (text) => void stderr.write(text),
+  };
+}

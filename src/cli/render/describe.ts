@@ -1,0 +1,115 @@
+// One object as a person asks about it: the verdict first, then what it is, what would change, and what happened.
+import type { EventRecord, ObjectPlan } from "../../core/control.ts";
+import { condition, nsName, type Resource } from "../../core/resource.ts";
+import { age } from "../../core/age.ts";
+import { clean, oneLine, type Output } from "../output.ts";
+import { VERB_TEXT } from "./plan.ts";
+import { ascii, valueText, whenText } from "./values.ts";
+
+export interface Described {
+  readonly object: Resource;
+  readonly plan: ObjectPlan;
+  readonly events: readonly EventRecord[];
+  readonly revisions: readonly {
+    readonly revision: number;
+    readonly at: string;
+    readonly manager: string;
+    readonly fields: readonly string[];
+  }[];
+}
+
+const LABEL = 12;
+const line = (label: string, text: string): string => `${label.padEnd(LABEL)} ${text}`.trimEnd();
+
+function verdict(out: Output, object: Resource): string {
+  if (object.metadata.deletionTimestamp !== undefined) return out.paint("yellow", "BEING DELETED");
+  if (condition(object, "Suspended")?.status === "True") return out.paint("yellow", "SUSPENDED");
+  const ready = condition(object, "Ready");
+  if (ready === undefined) return out.paint("yellow", "NOT LOOKED AT YET");
+  if (ready.status === "True") return out.paint("green", "READY");
+  const word = ready.status === "Unknown" ? "UNKNOWN" : "NOT READY";
+  return `${out.paint(ready.status === "Unknown" ? "yellow" : "red", word)}   ${oneLine(ready.reason)}${ready.message === "" ? "" : `: ${oneLine(ready.message)}`}`;
+}
+
+/** Leaves of a spec or of what was observed, dotted; empty lists and objects are left out. */
+export function leaves(value: unknown, path = ""): (readonly [string, string])[] {
+  if (value === undefined || value === null) return [];
+  if (typeof value === "object" && !Array.isArray(value)) {
+    return Object.entries(value).flatMap(([key, child]) => leaves(child, path === "" ? key : `${path}.${key}`));
+  }
+  if (Array.isArray(value)) {
+    if (value.length === 0) return [];
+    if (value.every((item) => typeof item !== "object" || item === null))
+      return [[path, valueText(value.map((item) => oneLine(String(item))).join(" "))]];
+    return value.flatMap((item, i) => leaves(item, `${path}[${i}]`));
+  }
+  if (typeof value === "string" && value.includes("\n")) {
+    const lines = value.trimEnd().split("\n");
+    return [[path, `${valueText(lines[0], 60)}  (${lines.length} lines)`]];
+  }
+  return [[path, valueText(value)]];
+}
+
+function section(out: Output, title: string, rows: readonly (readonly [string, string])[]): string[] {
+  if (rows.length === 0) return [];
+  const width = Math.min(40, Math.max(...rows.map(([name]) => name.length)));
+  return [out.paint("bold", title), ...rows.map(([name, text]) => `  ${oneLine(name).padEnd(width)}  ${text}`)];
+}
+
+function conditions(out: Output, object: Resource): string[] {
+  const all = object.status?.conditions ?? [];
+  if (all.length === 0) return [];
+  const text = all.map(
+    (each) =>
+      `${each.type}=${each.status}${each.type !== "Ready" && each.status === "True" && each.message !== "" ? ` (${oneLine(each.message)})` : ""}`,
+  );
+  return [line(out.paint("bold", "Conditions"), text.join("   "))];
+}
+
+function planned(plan: ObjectPlan): string[] {
+  if (plan.verb === "unchanged") return plan.message ? [line("Waiting", oneLine(plan.message))] : [];
+  const fields = [...plan.fields, ...plan.drift].map((field) => oneLine(field.path)).slice(0, 8);
+  return [
+    line("To do", `${VERB_TEXT[plan.verb]} (${plan.why.join(", ")})${fields.length > 0 ? `: ${fields.join(", ")}` : ""}`),
+    ...plan.actions.map((each) => line("", oneLine(each))),
+  ];
+}
+
+const EVENTS_SHOWN = 15;
+const REVISIONS_SHOWN = 5;
+
+export function renderDescribe(out: Output, described: Described, now: number): string {
+  const { object, events, revisions } = described;
+  const meta = object.metadata;
+  // The wire leaves out an empty namespace, whatever the type says.
+  const name = nsName(meta.namespace ?? "", meta.name);
+  const seen = object.status?.observedGeneration ?? 0;
+  const generation = `generation ${meta.generation}${seen === meta.generation ? "" : `, seen ${seen}`}`;
+  const labels = Object.entries(meta.labels ?? {}).map(([key, value]) => `${key}=${value}`);
+  const changes = revisions
+    .slice(0, REVISIONS_SHOWN)
+    .map((each): [string, string] => [
+      `rev ${each.revision}  ${whenText(out, each.at, now)}`,
+      `${each.fields.length > 0 ? oneLine(each.fields.slice(0, 6).join(", ")) : "created"}   by ${oneLine(each.manager)}`,
+    ]);
+  const happened = events
+    .slice(-EVENTS_SHOWN)
+    .map((each): [string, string] => [
+      `${whenText(out, each.last, now)}  ${each.type}`,
+      `${oneLine(each.reason)}  ${oneLine(each.message)}${each.count > 1 ? `  (${each.count} times)` : ""}`,
+    ]);
+  return ascii(
+    out,
+    [
+      `${out.paint("bold", `${clean(object.kind)} ${clean(name)}`)}   ${verdict(out, object)}   ${generation}, ${age(now - Date.parse(meta.creationTimestamp))} old`,
+      ...(labels.length > 0 ? [line("Labels", oneLine(labels.join(" ")))] : []),
+      ...conditions(out, object),
+      ...planned(described.plan),
+      ...section(out, "Wanted", leaves(object.spec)),
+      ...section(out, "Observed", leaves(object.status?.observed)),
+      ...section(out, "Changes", changes),
+      ...(happened.length > 0 ? section(out, "Events", happened) : [line(out.paint("bold", "Events"), "none")]),
+      "",
+    ].join("\n"),
+  );
+}

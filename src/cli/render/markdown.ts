@@ -1,0 +1,100 @@
+// A plan as a comment on a pull request: dangers first, details folded, the same bytes for the same plan, under GitHub's limit.
+import type { ObjectPlan, StackPlan } from "../../core/control.ts";
+import { SYMBOL } from "../../core/control.ts";
+import { oneLine } from "../output.ts";
+import { textDiff } from "./lines.ts";
+import { isEmpty } from "./plan.ts";
+import { nameOf, valueText } from "./values.ts";
+
+/** GitHub cuts a comment at 65,536 characters. */
+const MAX_BYTES = 60_000;
+
+/** Fields that widen what an agent may do: always above the fold. */
+const PERMISSION = /^(spec\.)?(tools|coreTools|budget|sandbox\.(network|mounts|user)|workspace)\b/;
+export const permissionFields = (plan: ObjectPlan): readonly string[] =>
+  plan.ref.kind === "Agent"
+    ? [...new Set(plan.fields.filter((field) => PERMISSION.test(field.path)).map((field) => oneLine(field.path)))]
+    : [];
+
+// Backticks and angle brackets in others' text must not open code or tags.
+const escape = (text: string): string => oneLine(text).replace(/[&<>`|@\\*_[\]]/g, (char) => `&#${char.codePointAt(0) ?? 0};`);
+const fenced = (lines: readonly string[]): string[] => {
+  const longest = Math.max(2, ...lines.flatMap((line) => [...line.matchAll(/`+/g)].map((match) => match[0].length)));
+  const fence = "`".repeat(longest + 1);
+  return [`${fence}diff`, ...lines, fence];
+};
+
+function fieldDiff(plan: ObjectPlan): string[] {
+  return plan.fields.flatMap((field) => {
+    const title = `  ${oneLine(field.path)}${field.path === plan.forces || field.forces === true ? "   (forces replacement)" : ""}`;
+    if (typeof field.before === "string" && typeof field.after === "string" && (field.before + field.after).includes("\n")) {
+      return [title, ...textDiff(field.before, field.after).lines];
+    }
+    const before = field.before === undefined ? [] : [`- ${valueText(field.before, 500)}`];
+    const after = field.after === undefined ? [] : [`+ ${valueText(field.after, 500)}`];
+    return [title, ...before, ...after];
+  });
+}
+
+function block(plan: ObjectPlan): string {
+  const drift = plan.drift.map((field) => `! ${oneLine(field.path)}: ${valueText(field.after)} wanted, ${valueText(field.before)} found`);
+  const lines = [...fieldDiff(plan), ...drift];
+  const fields = plan.fields.map((field) => field.path.split(/[.[]/).slice(0, 2).join("."));
+  const what =
+    plan.verb === "create" || plan.verb === "delete" ? `${plan.verb}d` : [...new Set(fields)].slice(0, 6).join(", ") || plan.why.join(", ");
+  const title = `<code>${escape(SYMBOL[plan.verb])}</code> ${escape(nameOf(plan.ref))}: ${escape(what)}`;
+  if (lines.length === 0) return `- ${title}\n`;
+  return [`<details><summary>${title}</summary>`, "", ...fenced(lines), "</details>", ""].join("\n");
+}
+
+function dangers(plan: StackPlan): string[] {
+  return plan.objects.flatMap((each) => {
+    const name = escape(nameOf(each.ref));
+    if (each.verb === "delete") return [`⚠ **${name} is deleted**`];
+    if (each.verb === "replace")
+      return [`⚠ **${name} is replaced** (${each.sessions ?? 0} sessions; ${escape(each.forces ?? each.why.join(", "))})`];
+    const fields = each.verb === "unchanged" || each.verb === "create" ? [] : permissionFields(each);
+    return fields.length === 0 ? [] : [`${name} changes what it may do: **${fields.map(escape).join(", ")}**`];
+  });
+}
+
+export function renderMarkdown(
+  plan: StackPlan,
+  options: { readonly title: string; readonly against: string; readonly next: string },
+): string {
+  const { create, update, replace, delete: gone, unchanged } = plan.summary;
+  const parts = [
+    [replace, "replaced"],
+    [gone, "deleted"],
+    [create, "created"],
+    [update, "updated"],
+    [unchanged, "unchanged"],
+  ] as const;
+  const said = parts.filter(([n]) => n > 0).map(([n, what]) => `${n} ${what}`);
+  const marker = `<!-- beige-diff ${options.title.replace(/[^\w./-]/g, "_").replaceAll("--", "__")} -->`;
+  const summary = isEmpty(plan) ? `no changes, ${unchanged} unchanged` : said.join(", ");
+  const above = dangers(plan);
+  const head = [
+    marker,
+    `**beige**: ${summary} · against ${escape(options.against)}`,
+    ...(above.length > 0 ? [`> ${above.join(" · ")}`] : []),
+  ].join("\n");
+  const changed = plan.objects.filter((each) => each.verb !== "unchanged").map(block);
+  const foot = isEmpty(plan) ? "" : `Next: ${options.next}\n`;
+  let size = Buffer.byteLength(head) + Buffer.byteLength(foot) + 200;
+  const kept: string[] = [];
+  for (const each of changed) {
+    size += Buffer.byteLength(each) + 1;
+    if (size > MAX_BYTES) break;
+    kept.push(each);
+  }
+  const dropped = changed.length - kept.length;
+  const more = dropped > 0 ? [`${dropped} more objects are not shown here: the job's output has them all.\n`] : [];
+  const headCut =
+    Buffer.byteLength(head) > MAX_BYTES / 2
+      ? Buffer.from(head)
+          .subarray(0, MAX_BYTES / 2)
+          .toString()
+      : head;
+  return [headCut, ...kept, ...more, foot].join("\n").trimEnd() + "\n";
+}

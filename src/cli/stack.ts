@@ -1,0 +1,75 @@
+// Sends manifests to the gateway and takes its events, answering what it asks for on the way.
+import type { ApplyEnd, ApplyEvent, ManifestFile, StackPlan } from "../core/control.ts";
+import { BeigeError, type Problem } from "../core/errors.ts";
+import { answerFiles, collect } from "./manifests.ts";
+import { type Context, type Input, on, word, words } from "./flags.ts";
+import { milliseconds } from "./duration.ts";
+
+export interface StackOptions {
+  readonly set: string;
+  readonly dryRun: boolean;
+  readonly forceConflicts: boolean;
+  readonly prune: boolean;
+  readonly wait: boolean;
+  readonly timeoutMs: number;
+}
+
+/** How often the gateway may ask for more files: an answer may name files only once. */
+const ROUNDS_MAX = 3;
+
+export const stackOptions = (input: Input, fixed: Partial<StackOptions> = {}): StackOptions => ({
+  set: word(input, "set") ?? "default",
+  dryRun: on(input, "dry-run"),
+  forceConflicts: on(input, "force-conflicts"),
+  prune: on(input, "prune"),
+  wait: !on(input, "no-wait"),
+  timeoutMs: milliseconds(word(input, "timeout") ?? "5m", "--timeout"),
+  ...fixed,
+});
+
+export const manifestsOf = (context: Context, input: Input): Promise<readonly ManifestFile[]> =>
+  collect(context, words(input, "filename"), on(input, "recursive"));
+
+/** Every event but `needFiles`, which is answered here. */
+export async function* sendStack(context: Context, files: readonly ManifestFile[], options: StackOptions): AsyncGenerator<ApplyEvent> {
+  let sent = files;
+  for (let round = 0; round < ROUNDS_MAX; round++) {
+    let asked = false;
+    const ask = { path: "/api/apply", body: { files: sent, ...options }, idleMs: options.timeoutMs + 60_000 };
+    for await (const event of context.client.stream<ApplyEvent>(ask)) {
+      if (event.type !== "needFiles") yield event;
+      else {
+        sent = answerFiles(sent, event.files);
+        asked = true;
+        break;
+      }
+    }
+    if (!asked) return;
+  }
+  throw new BeigeError("unavailable", "the gateway keeps asking for the same files", {
+    hint: "beige version; the gateway may be of another version",
+  });
+}
+
+export interface Planned {
+  readonly plan?: StackPlan;
+  readonly problems: readonly Problem[];
+  readonly end: ApplyEnd;
+}
+
+/** A dry run: the plan, or what is wrong. Nothing is changed. */
+export async function planStack(context: Context, files: readonly ManifestFile[], options: StackOptions): Promise<Planned> {
+  let plan: StackPlan | undefined;
+  let end: ApplyEnd | undefined;
+  const problems: Problem[] = [];
+  for await (const event of sendStack(context, files, { ...options, dryRun: true, wait: false })) {
+    if (event.type === "plan") plan = event.plan;
+    if (event.type === "problems") problems.push(...event.problems);
+    if (event.type === "end") end = event;
+  }
+  if (end === undefined) throw cutShort();
+  return { problems, end, ...(plan && { plan }) };
+}
+
+export const cutShort = (): BeigeError =>
+  new BeigeError("unavailable", "the gateway's answer ended before its end", { hint: "beige gateway status" });

@@ -1,0 +1,107 @@
+// Verbs that check, compare and change objects.
+import type { Verb } from "../flags.ts";
+import { filename, namespace, output, prune, recursive, set, timeout, yes } from "./flags.ts";
+
+export const CHANGE: readonly Verb[] = [
+  {
+    name: "validate",
+    summary: "every problem of manifests, without a gateway",
+    args: "-f FILE",
+    takes: [0, 0],
+    flags: [filename, recursive, output("text", "json", "github")],
+    examples: [
+      ["beige validate -f stack.yaml", ""],
+      ["beige validate -f stacks/ -R -o github", "annotations for a GitHub job"],
+    ],
+    exits: "0 valid  2 invalid",
+    load: async () => (await import("../verbs/validate.ts")).run,
+  },
+  {
+    name: "diff",
+    summary: "what an apply would change",
+    args: "-f FILE",
+    takes: [0, 0],
+    flags: [
+      filename,
+      recursive,
+      set,
+      prune,
+      { name: "against", value: "WHAT", summary: "live, or a file or folder: then without a gateway (live)" },
+      { name: "fail-on", value: "LIST", summary: "exit 1 only on these: create,update,replace,delete,permission" },
+      output("text", "json", "markdown"),
+    ],
+    examples: [
+      ["beige diff -f stack.yaml", "against what runs"],
+      ["beige diff -f new/ --against old/ -o markdown", "for a pull request"],
+    ],
+    exits: "0 no differences  1 differences  2 and more: an error",
+    load: async () => (await import("../verbs/diff.ts")).run,
+  },
+  {
+    name: "apply",
+    summary: "make what runs match these manifests",
+    args: "-f FILE",
+    takes: [0, 0],
+    flags: [
+      filename,
+      recursive,
+      { name: "dry-run", summary: "show the plan, change nothing" },
+      set,
+      prune,
+      { name: "force-conflicts", summary: "take fields that another manager owns" },
+      timeout("5m", "how long to wait until all are Ready"),
+      { name: "no-wait", summary: "do not wait until they are Ready" },
+      { name: "no-start", summary: "do not start a gateway when none runs" },
+      yes,
+      output("text", "json"),
+    ],
+    examples: [
+      ["beige apply -f stack.yaml", "one file; -f stacks/ -R a folder; -f - standard input"],
+      ["beige apply -f stacks/ --prune", "also delete what is no longer there"],
+      ["beige apply -f stack.yaml --dry-run -o json", "the plan for a program"],
+    ],
+    exits: "0 done  2 invalid  3 conflict  6 not Ready in time  7 in part",
+    load: async () => (await import("../verbs/apply.ts")).run,
+  },
+  {
+    name: "delete",
+    summary: "take objects down",
+    args: "KIND/NAME... | -f FILE",
+    takes: [0, Infinity],
+    flags: [
+      filename,
+      recursive,
+      namespace,
+      yes,
+      { name: "force", summary: "do not wait for clean-up: gives up what blocks" },
+      { name: "ignore-not-found", summary: "an object that is not there is fine" },
+      { name: "dry-run", summary: "say what would be deleted" },
+      { name: "no-wait", summary: "do not wait until they are gone" },
+      timeout("2m", "how long to wait for each"),
+    ],
+    examples: [
+      ["beige delete agent/travel", "its workspace stays unless its manifest says otherwise"],
+      ["beige delete -f stack.yaml --yes", ""],
+    ],
+    load: async () => (await import("../verbs/delete.ts")).run,
+  },
+  {
+    name: "wait",
+    summary: "until objects are Ready, deleted, or have a condition",
+    args: "KIND/NAME... | -f FILE",
+    takes: [0, Infinity],
+    flags: [
+      filename,
+      recursive,
+      namespace,
+      { name: "for", value: "GOAL", summary: "Ready, delete, condition=TYPE[=False] (Ready)" },
+      timeout("60s", "how long"),
+    ],
+    examples: [
+      ["beige wait agent/travel --for=Ready --timeout 2m", ""],
+      ["beige wait agents --for=condition=Drifted=False", ""],
+    ],
+    exits: "0 reached  1 not found  6 the time passed",
+    load: async () => (await import("../verbs/wait.ts")).run,
+  },
+];

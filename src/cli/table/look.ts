@@ -1,0 +1,98 @@
+// Verbs that only look: objects, events, logs, the audit.
+import type { Verb } from "../flags.ts";
+import { chain, follow, logFlags, namespace, output, watch } from "./flags.ts";
+
+export const LOOK: readonly Verb[] = [
+  {
+    name: "get",
+    summary: "list objects",
+    args: "KIND[/NAME] [NAME...]",
+    takes: [1, Infinity],
+    flags: [
+      { ...output("table", "wide", "json", "yaml", "name", "jsonpath="), summary: "table, wide, json, yaml, name, jsonpath=TEMPLATE" },
+      watch,
+      { name: "selector", short: "l", value: "LABELS", summary: "team=ops,tier!=test" },
+      { name: "field-selector", value: "FIELDS", summary: "metadata.name=travel" },
+      { name: "all-namespaces", short: "A", summary: "in every namespace" },
+      namespace,
+      { name: "no-headers", summary: "rows only" },
+      { name: "show-managed-fields", summary: "also who owns which field (json, yaml)" },
+    ],
+    examples: [
+      ["beige get agents", "also: providers (pr), plugins (pl), schedules (sch), all"],
+      ["beige get agent/travel -o yaml", "as a manifest that can be applied"],
+      ["beige get agents -o name | xargs -n1 beige describe", ""],
+    ],
+    load: async () => (await import("../verbs/get.ts")).run,
+  },
+  {
+    name: "describe",
+    summary: "one object: is it well, what is it, what happened",
+    args: "KIND/NAME...",
+    takes: [1, Infinity],
+    flags: [namespace, output("text", "json")],
+    examples: [["beige describe agent/travel", ""]],
+    load: async () => (await import("../verbs/describe.ts")).run,
+  },
+  {
+    name: "events",
+    summary: "what happened to objects",
+    args: "[KIND/NAME]",
+    takes: [0, 2],
+    flags: [watch, namespace, { name: "limit", value: "N", summary: "last N (100)" }, output("text", "json")],
+    examples: [
+      ["beige events agent/travel", ""],
+      ["beige events -w", "goes on"],
+    ],
+    load: async () => (await import("../verbs/events.ts")).run,
+  },
+  {
+    name: "logs",
+    summary: "the gateway's log, all or about one object",
+    args: "[AGENT | KIND/NAME]",
+    takes: [0, 1],
+    flags: logFlags(),
+    examples: [
+      ["beige logs travel -f", "goes on"],
+      ["beige logs --level warn --since 1h", ""],
+    ],
+    load: async () => (await import("../verbs/logs.ts")).run,
+  },
+  {
+    name: "audit tail",
+    summary: "the last calls: who asked for what, and what came of it",
+    args: "",
+    takes: [0, 0],
+    flags: [
+      { name: "lines", short: "n", value: "N", summary: "last N rows (20)" },
+      follow,
+      { name: "denied", summary: "refused calls only" },
+      { name: "agent", value: "NAME", summary: "of one agent" },
+      { name: "tool", value: "NAME", summary: "of one tool" },
+      { name: "all", summary: "also the rows that announce a call" },
+      chain,
+      output("text", "json"),
+    ],
+    examples: [["beige audit tail -n 50 --denied", ""]],
+    load: async () => (await import("../verbs/audit.ts")).tail,
+  },
+  {
+    name: "audit verify",
+    summary: "whether the chain is whole",
+    args: "",
+    takes: [0, 0],
+    flags: [{ name: "anchor", value: "SEQ:HASH", summary: "also that this older head is in it" }, chain, output("text", "json")],
+    examples: [["beige audit verify --anchor $(cat anchor)", "finds a cut tail too"]],
+    exits: "0 whole  1 broken",
+    load: async () => (await import("../verbs/audit.ts")).verify,
+  },
+  {
+    name: "audit anchor",
+    summary: "the chain's head, to keep elsewhere",
+    args: "",
+    takes: [0, 0],
+    flags: [chain],
+    examples: [["beige audit anchor > anchor", ""]],
+    load: async () => (await import("../verbs/audit.ts")).anchor,
+  },
+];

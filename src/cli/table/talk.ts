@@ -1,0 +1,43 @@
+// Verbs that talk to agents and run commands in their sandboxes.
+import type { Verb } from "../flags.ts";
+import { namespace, output, timeout } from "./flags.ts";
+
+export const TALK: readonly Verb[] = [
+  {
+    name: "prompt",
+    summary: "send a message to an agent and see its answer",
+    args: "AGENT [TEXT | -]",
+    takes: [1, Infinity],
+    flags: [
+      { name: "session", short: "s", value: "KEY", summary: "conversation to go on with (cli:default)" },
+      { name: "new", summary: "start the conversation anew" },
+      namespace,
+      timeout("1h", "longest silence"),
+      { ...output("text", "json"), summary: "text; json: every event, one a line" },
+    ],
+    examples: [
+      ['beige prompt travel "What is on today?"', ""],
+      ["git diff | beige prompt reviewer", "the text from a pipe"],
+    ],
+    load: async () => (await import("../verbs/prompt.ts")).run,
+  },
+  {
+    name: "exec",
+    summary: "run a command in an agent's sandbox",
+    args: "AGENT -- COMMAND [ARG...]",
+    takes: [1, 1],
+    rest: true,
+    flags: [
+      namespace,
+      { name: "cwd", value: "DIR", summary: "folder in the sandbox (/workspace)" },
+      timeout("120s", "then the whole process tree is ended"),
+      output("text", "json"),
+    ],
+    examples: [
+      ["beige exec travel -- ls -l", ""],
+      ["beige exec travel -- 'ls | wc -l'", "one word is a shell line"],
+    ],
+    exits: "the command's own code",
+    load: async () => (await import("../verbs/exec.ts")).run,
+  },
+];

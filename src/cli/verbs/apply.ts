@@ -1,0 +1,119 @@
+// beige apply: makes what runs match these manifests, and shows it getting there.
+import type { ApplyEnd, ApplyEvent, StackPlan } from "../../core/control.ts";
+import { refKey } from "../../core/resource.ts";
+import { BeigeError } from "../../core/errors.ts";
+import { confirm } from "../ask.ts";
+import { type Context, type Input, on, type Run, word, words } from "../flags.ts";
+import { ensureGateway } from "../gateway.ts";
+import { oneLine } from "../output.ts";
+import { sayProblems } from "../problems.ts";
+import { count, renderPlan } from "../render/plan.ts";
+import { doneWord, liveProgress, plainProgress, type Progress } from "../render/progress.ts";
+import { nameOf, secondsText } from "../render/values.ts";
+import { cutShort, manifestsOf, planStack, sendStack, type StackOptions, stackOptions } from "../stack.ts";
+
+export const run: Run = async (context, input) => {
+  const files = await manifestsOf(context, input);
+  const options = stackOptions(input);
+  const json = word(input, "output") === "json";
+  await ensureGateway(context, !on(input, "no-start"));
+  if (options.dryRun) return dryRun(context, files, { options, json });
+  if (options.prune && !on(input, "yes")) await guard(context, files, options);
+  const started = performance.now();
+  const progress = context.out.live && !json ? liveProgress(context.out, () => performance.now()) : plainProgress(context.out);
+  try {
+    return await follow(context, sendStack(context, files, options), { json, progress, options, started });
+  } catch (error) {
+    if (!context.signal.aborted) throw error;
+    progress.stop();
+    context.out.note(`apply goes on in the gateway: ${waitCommand(input)}`);
+    return 130;
+  } finally {
+    progress.stop();
+  }
+};
+
+const waitCommand = (input: Input): string =>
+  `beige wait ${words(input, "filename")
+    .map((file) => `-f ${file}`)
+    .join(" ")} --for=Ready`;
+
+async function dryRun(
+  context: Context,
+  files: Parameters<typeof planStack>[1],
+  how: { readonly options: StackOptions; readonly json: boolean },
+): Promise<number> {
+  const planned = await planStack(context, files, how.options);
+  if (planned.problems.length > 0) sayProblems(context.out, planned.problems, how.json);
+  if (planned.plan)
+    await context.out.write(
+      how.json
+        ? `${JSON.stringify(planned.plan, undefined, 2)}\n`
+        : `${renderPlan(context.out, planned.plan)}Dry run: nothing was changed.\n`,
+    );
+  if (planned.end.exit !== 0 && planned.problems.length === 0) sayEnd(context, planned.end);
+  return planned.end.exit;
+}
+
+/** Shows what pruning would delete, and asks. */
+async function guard(context: Context, files: Parameters<typeof planStack>[1], options: StackOptions): Promise<void> {
+  const { plan } = await planStack(context, files, options);
+  const gone = plan?.objects.filter((each) => each.verb === "delete") ?? [];
+  if (gone.length === 0) return;
+  context.out.note(gone.map((each) => `  - ${nameOf(each.ref)}`).join("\n"));
+  await confirm(context, `Delete ${count(gone.length, "object")}?`, "--yes");
+}
+
+interface Follow {
+  readonly json: boolean;
+  readonly progress: Progress;
+  readonly options: StackOptions;
+  readonly started: number;
+}
+
+async function follow(context: Context, events: AsyncIterable<ApplyEvent>, how: Follow): Promise<number> {
+  const { out } = context;
+  let plan: StackPlan | undefined;
+  let end: ApplyEnd | undefined;
+  let problems = 0;
+  for await (const event of events) {
+    if (how.json) await out.write(`${JSON.stringify(event)}\n`);
+    if (event.type === "plan") {
+      plan = event.plan;
+      if (!how.json) how.progress.plan(event.plan);
+    } else if (event.type === "problems") {
+      problems += event.problems.length;
+      if (!how.json) sayProblems(out, event.problems, false);
+    } else if (event.type === "progress" && !how.json) await how.progress.event(event);
+    else if (event.type === "end") end = event;
+  }
+  if (end === undefined) throw cutShort();
+  how.progress.stop();
+  if (how.json) return end.exit;
+  if (problems === 0) await finish(context, { end, how, ...(plan && { plan }) });
+  return end.exit;
+}
+
+async function finish(context: Context, said: { readonly plan?: StackPlan; readonly end: ApplyEnd; readonly how: Follow }): Promise<void> {
+  const { plan, end, how } = said;
+  const { out } = context;
+  if (plan && !how.options.wait && end.exit === 0) {
+    const lines = plan.objects.filter((each) => each.verb !== "unchanged").map((each) => `${nameOf(each.ref)} ${doneWord(each.verb)}\n`);
+    await out.write(lines.join(""));
+  }
+  const left = new Map((plan?.left ?? []).map((ref) => [refKey(ref), ref]));
+  if (left.size > 0)
+    out.note(`no longer in the manifests, kept: ${[...left.values()].slice(0, 10).map(nameOf).join(" ")}   (--prune deletes)`);
+  if (end.exit === 0 || end.applied + end.failed + end.unchanged > 0) {
+    await out.write(
+      `applied ${end.applied}, unchanged ${end.unchanged}, failed ${end.failed} in ${secondsText(performance.now() - how.started)}\n`,
+    );
+  }
+  if (end.exit !== 0) sayEnd(context, end);
+}
+
+function sayEnd(context: Context, end: ApplyEnd): void {
+  if (end.message === "") throw new BeigeError("internal", `the gateway ended the apply with ${end.exit} and no reason`);
+  context.out.note(`${context.out.paint("red", "error:")} ${oneLine(end.message)}`);
+  if (end.hint !== undefined) context.out.note(`${context.out.paint("cyan", "fix:")}  ${oneLine(end.hint)}`);
+}

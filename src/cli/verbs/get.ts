@@ -1,0 +1,156 @@
+// beige get: objects as a table, JSON, YAML or names; -w goes on with what changes.
+import { API_VERSION, type Resource } from "../../core/resource.ts";
+import { BeigeError } from "../../core/errors.ts";
+import { type Context, type Input, on, type Run, word } from "../flags.ts";
+import { pathOf, refOfTarget, type Target, targetsOf } from "../names.ts";
+import { oneLine } from "../output.ts";
+import { drawTable } from "../render/table.ts";
+import { nameOf } from "../render/values.ts";
+import { neat } from "../neat.ts";
+import { watchTargets } from "../watch.ts";
+
+const TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
+
+interface Table {
+  readonly metadata?: { readonly resourceVersion?: string };
+  readonly columnDefinitions?: readonly { readonly name: string; readonly priority?: number }[] | null;
+  readonly rows?: readonly {
+    readonly cells: readonly unknown[];
+    readonly object?: { readonly metadata?: { readonly name: string; readonly namespace?: string } };
+  }[];
+}
+
+interface List {
+  readonly items?: readonly Resource[];
+  readonly metadata?: { readonly resourceVersion?: string };
+}
+
+export const run: Run = async (context, input) => {
+  const targets = await targetsOf(context.client, input.args, word(input, "namespace"));
+  const how = word(input, "output") ?? "table";
+  if (how === "table" || how === "wide") return tables(context, input, targets);
+  if (on(input, "watch"))
+    return watchTargets(
+      context,
+      targets.map((target) => queryOf(target, input)),
+      async (event) => {
+        await context.out.write(how === "json" ? `${JSON.stringify(neat(event.object))}\n` : `${nameOf(refIn(event.object))}\n`);
+      },
+    );
+  return whole(context, input, { targets, how });
+};
+
+const refIn = (object: Resource) => ({ kind: object.kind, namespace: object.metadata.namespace ?? "", name: object.metadata.name });
+
+function queryOf(target: Target, input: Input): string {
+  const query = new URLSearchParams();
+  const labels = word(input, "selector");
+  const fields = word(input, "field-selector");
+  if (labels !== undefined) query.set("labelSelector", labels);
+  if (fields !== undefined) query.set("fieldSelector", fields);
+  if ((labels !== undefined || fields !== undefined) && target.name !== undefined) {
+    throw new BeigeError("invalid", "a selector and a name cannot be given together");
+  }
+  const text = query.toString();
+  return `${pathOf(target, on(input, "all-namespaces") && target.name === undefined)}${text === "" ? "" : `?${text}`}`;
+}
+
+async function whole(context: Context, input: Input, of: { readonly targets: readonly Target[]; readonly how: string }): Promise<number> {
+  const objects: Resource[] = [];
+  for (const target of of.targets) {
+    const answer = await context.client.get<List & Resource>({ path: queryOf(target, input) });
+    objects.push(...(answer.items ?? [answer]));
+  }
+  if (of.how === "name") {
+    await context.out.write(objects.map((object) => `${nameOf(refIn(object))}\n`).join(""));
+    return 0;
+  }
+  const managed = on(input, "show-managed-fields");
+  const one = of.targets.length === 1 && of.targets[0]?.name !== undefined && objects.length === 1;
+  if (of.how.startsWith("jsonpath=")) {
+    const { jsonPath } = await import("../jsonpath.ts");
+    const seen = objects.map((object) => neat(object, { managed, escape: false }));
+    await context.out.write(jsonPath(of.how.slice("jsonpath=".length), one ? seen[0] : { apiVersion: "v1", kind: "List", items: seen }));
+    return 0;
+  }
+  const shown = objects.map((object) => neat(object, { managed, brief: of.how === "yaml" }));
+  if (of.how === "json") {
+    const value = one ? shown[0] : { apiVersion: API_VERSION, kind: "List", items: shown };
+    await context.out.write(`${JSON.stringify(value, undefined, 2)}\n`);
+    return 0;
+  }
+  const { yamlText } = await import("../offline.ts");
+  await context.out.write(shown.map((object) => yamlText(object)).join("---\n"));
+  return 0;
+}
+
+async function tables(context: Context, input: Input, targets: readonly Target[]): Promise<number> {
+  const many = new Set(targets.map((target) => target.kind.kind)).size > 1;
+  let printed = 0;
+  for (const group of byKind(targets)) {
+    const parts: Table[] = [];
+    for (const target of group) parts.push(await context.client.get<Table>({ path: queryOf(target, input), accept: TABLE }));
+    const drawn = draw(context, input, { parts, kind: group[0] as Target, many });
+    if (drawn === "") continue;
+    await context.out.write(`${printed > 0 ? "\n" : ""}${drawn}`);
+    printed += 1;
+  }
+  if (printed === 0)
+    context.out.note(
+      `no ${many ? "objects" : (targets[0]?.kind.plural ?? "objects")} found${on(input, "all-namespaces") ? "" : namespaceText(targets)}`,
+    );
+  if (!on(input, "watch")) return 0;
+  return watchTargets(
+    context,
+    targets.map((target) => queryOf(target, input)),
+    async (event, path) => {
+      const target = targets.find((each) => queryOf(each, input) === path) as Target;
+      const mine: Target = { ...target, name: event.object.metadata.name, namespace: event.object.metadata.namespace ?? "" };
+      if (event.type === "DELETED") return context.out.write(`${nameOf(refOfTarget(mine))} deleted\n`);
+      const table = await context.client.get<Table>({ path: pathOf(mine), accept: TABLE }).catch((error: unknown) => {
+        if (error instanceof BeigeError && error.code === "not_found") return undefined;
+        throw error;
+      });
+      const lines = table === undefined ? "" : draw(context, input, { parts: [table], kind: target, many });
+      return context.out.write(lines.split("\n").slice(1).join("\n"));
+    },
+  );
+}
+
+const cellText = (cell: unknown): string =>
+  typeof cell === "string" ? cell : cell === undefined || cell === null ? "" : JSON.stringify(cell);
+
+const namespaceText = (targets: readonly Target[]): string => {
+  const namespace = targets.find((target) => target.kind.namespaced)?.namespace;
+  return namespace === undefined ? "" : ` in namespace ${namespace}`;
+};
+
+function byKind(targets: readonly Target[]): readonly (readonly Target[])[] {
+  const groups = new Map<string, Target[]>();
+  for (const target of targets) groups.set(target.kind.kind, [...(groups.get(target.kind.kind) ?? []), target]);
+  return [...groups.values()];
+}
+
+function draw(
+  context: Context,
+  input: Input,
+  of: { readonly parts: readonly Table[]; readonly kind: Target; readonly many: boolean },
+): string {
+  const columns = of.parts.find((part) => (part.columnDefinitions ?? []).length > 0)?.columnDefinitions ?? [];
+  const wide = word(input, "output") === "wide";
+  const kept = columns.map((column, i) => ({ column, i })).filter(({ column }) => wide || (column.priority ?? 0) === 0);
+  const everywhere = on(input, "all-namespaces") && of.kind.kind.namespaced;
+  const rows = of.parts
+    .flatMap((part) => part.rows ?? [])
+    .map((row) => {
+      const cells = kept.map(({ column, i }) => {
+        const text = oneLine(cellText(row.cells[i]));
+        return of.many && column.name.toLowerCase() === "name" ? `${of.kind.kind.kind.toLowerCase()}/${text}` : text;
+      });
+      return everywhere ? [oneLine(row.object?.metadata?.namespace ?? ""), ...cells] : cells;
+    });
+  if (rows.length === 0) return "";
+  const headers = [...(everywhere ? ["NAMESPACE"] : []), ...kept.map(({ column }) => oneLine(column.name).toUpperCase())];
+  const drawn = drawTable(headers, rows, context.out.tty ? { width: context.out.columns } : {});
+  return `${[...(on(input, "no-headers") ? [] : [context.out.paint("dim", drawn.header)]), ...drawn.rows].join("\n")}\n`;
+}

@@ -1,0 +1,111 @@
+// HTTP/1.1 answers, byte by byte: a head, then a body whose end must be seen, so that a killed stream never looks finished.
+import { BeigeError } from "../core/errors.ts";
+
+const HEAD_MAX_BYTES = 64 * 1024;
+const LINE_MAX_BYTES = 4096;
+
+export interface Head {
+  readonly status: number;
+  /** Names in lower case. */
+  readonly headers: ReadonlyMap<string, string>;
+}
+
+export interface Wire {
+  /** Takes what arrived; answers the body bytes in it. Throws on anything that is not HTTP. */
+  push(bytes: Buffer): readonly Buffer[];
+  readonly head: () => Head | undefined;
+  /** Whether the last byte of the body has been seen. */
+  readonly done: () => boolean;
+}
+
+const broken = (what: string): BeigeError =>
+  new BeigeError("unavailable", `the gateway's answer is broken: ${what}`, { hint: "beige gateway restart" });
+
+function parseHead(text: string): Head {
+  const [first = "", ...lines] = text.split("\r\n");
+  const status = /^HTTP\/1\.[01] ([1-5]\d\d)(?: |$)/.exec(first)?.[1];
+  if (status === undefined) throw broken("no HTTP status line");
+  const headers = new Map<string, string>();
+  for (const line of lines) {
+    const colon = line.indexOf(":");
+    if (colon < 1) throw broken("a header without a name");
+    headers.set(line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim());
+  }
+  return { status: Number(status), headers };
+}
+
+type State =
+  | { readonly at: "head" }
+  | { readonly at: "bytes"; left: number; readonly next: "done" | "after" }
+  | { readonly at: "after" | "size" | "trailer" | "done" };
+
+function bodyState(head: Head): State {
+  if (head.status === 204 || head.status === 304) return { at: "done" };
+  if (/(^|[ ,])chunked$/i.test(head.headers.get("transfer-encoding") ?? "")) return { at: "size" };
+  const length = head.headers.get("content-length");
+  if (length === undefined || !/^\d{1,15}$/.test(length)) throw broken("it does not say where it ends");
+  return Number(length) === 0 ? { at: "done" } : { at: "bytes", left: Number(length), next: "done" };
+}
+
+export function createWire(): Wire {
+  let rest: Buffer = Buffer.alloc(0);
+  let state: State = { at: "head" };
+  let head: Head | undefined;
+
+  /** Cuts off one line; undefined while it is not whole. */
+  const line = (): string | undefined => {
+    const end = rest.indexOf("\r\n");
+    if (end > LINE_MAX_BYTES || (end < 0 && rest.length > LINE_MAX_BYTES)) throw broken("a chunk's size line is too long");
+    if (end < 0) return undefined;
+    const text = rest.toString("latin1", 0, end);
+    rest = rest.subarray(end + 2);
+    return text;
+  };
+  const readHead = (): boolean => {
+    const end = rest.indexOf("\r\n\r\n");
+    if (end > HEAD_MAX_BYTES || (end < 0 && rest.length > HEAD_MAX_BYTES)) throw broken("its head is longer than 64 KiB");
+    if (end < 0) return false;
+    const read = parseHead(rest.toString("latin1", 0, end));
+    rest = rest.subarray(end + 4);
+    if (read.status >= 200) {
+      head = read;
+      state = bodyState(read);
+    }
+    return true;
+  };
+  const readLine = (at: "after" | "size" | "trailer"): boolean => {
+    const text = line();
+    if (text === undefined) return false;
+    if (at === "after") {
+      if (text !== "") throw broken("a chunk is longer than it says");
+      state = { at: "size" };
+    } else if (at === "trailer") {
+      if (text === "") state = { at: "done" };
+    } else {
+      const size = /^([0-9a-fA-F]{1,12})(?:;.*)?$/.exec(text)?.[1];
+      if (size === undefined) throw broken("a chunk without a size");
+      const left = Number.parseInt(size, 16);
+      state = left === 0 ? { at: "trailer" } : { at: "bytes", left, next: "after" };
+    }
+    return true;
+  };
+  return {
+    push(bytes) {
+      rest = rest.length === 0 ? bytes : Buffer.concat([rest, bytes]);
+      const body: Buffer[] = [];
+      for (;;) {
+        if (state.at === "done") return body;
+        if (state.at === "bytes") {
+          if (rest.length === 0) return body;
+          const part = rest.subarray(0, state.left);
+          rest = rest.subarray(part.length);
+          body.push(part);
+          state.left -= part.length;
+          if (state.left === 0) state = { at: state.next };
+        } else if (!(state.at === "head" ? readHead() : readLine(state.at))) return body;
+      }
+    },
+    head: () => head,
+    done: () => state.at === "done",
+  };
+}

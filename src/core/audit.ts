@@ -1,0 +1,56 @@
+// The record of what happened: the rows of the chains and the port that appends them.
+
+export type Decision = "allowed" | "denied";
+
+/** What a call row says, in the words of the log format; arguments are already redacted and capped by the writer. */
+export interface AuditCall {
+  readonly agent: string;
+  readonly type: "core_tool" | "tool" | "llm" | "turn" | "schedule" | "control";
+  readonly tool: string;
+  readonly args: readonly string[];
+  readonly decision: Decision;
+  readonly target?: "gateway" | "sandbox" | "provider" | "engine";
+  /** Who asked: operator, viewer, agent, schedule. */
+  readonly principal?: string;
+  readonly session?: string;
+  /** Call id of the command inside which this call was made. */
+  readonly parent?: string;
+  readonly model?: string;
+}
+
+export interface AuditOutcome {
+  readonly durationMs: number;
+  readonly exitCode: number;
+  readonly outputBytes: number;
+  readonly error?: string;
+  readonly outcome?: "ok" | "failed" | "timeout" | "cancelled" | "oom" | "lost" | "unknown";
+  readonly model?: string;
+  readonly usage?: Readonly<Record<string, number>>;
+}
+
+/** A row as it stands in the file: one JSON object a line. */
+export interface AuditRow extends AuditCall, Partial<AuditOutcome> {
+  readonly seq: number;
+  /** RFC 3339. */
+  readonly ts: string;
+  readonly call: string;
+  /** `denied` rows stand alone; `begin` is durable before the effect and joined by `call` to its `end`. */
+  readonly phase: "begin" | "end" | "denied" | "note";
+  readonly prev_hash: string;
+  readonly hash: string;
+}
+
+export interface OpenCall {
+  readonly call: string;
+}
+
+/** One hash chain. */
+export interface Audit {
+  /** Resolves when the row is on the disk. Rejects with `unavailable` when it cannot be: the caller refuses the effect. */
+  begin(call: string, row: AuditCall): Promise<void>;
+  /** The outcome row repeats the call. Resolves when written; durable with the next flush. */
+  end(call: string, row: AuditCall, outcome: AuditOutcome): Promise<void>;
+  denied(call: string, row: AuditCall, error: string): Promise<void>;
+  /** A row without an effect to wait for. */
+  note(call: string, row: AuditCall, outcome?: Partial<AuditOutcome>): Promise<void>;
+}

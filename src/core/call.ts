@@ -1,0 +1,50 @@
+// A call: an agent, or a person on its behalf, asks for a tool. The words that the one door and all its users share.
+
+/** Names an agent for traffic; `uid` is the object's. */
+export interface AgentId {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+}
+
+/** Who asks. Authority comes from here and nowhere else. */
+export type Principal =
+  | { readonly kind: "operator" }
+  | { readonly kind: "viewer" }
+  | { readonly kind: "schedule"; readonly name: string }
+  /** `attribution` says how sure the session is; policy never reads it. */
+  | { readonly kind: "agent"; readonly uid: string; readonly attribution: "direct" | "token" | "none" };
+
+export const CORE_TOOLS = ["read", "write", "patch", "exec"] as const;
+export type CoreTool = (typeof CORE_TOOLS)[number];
+export const isCoreTool = (tool: string): tool is CoreTool => (CORE_TOOLS as readonly string[]).includes(tool);
+
+export interface CallRequest {
+  readonly principal: Principal;
+  readonly agent: AgentId;
+  readonly tool: string;
+  /** Core tools take named parameters; plugin tools take words as a program does. */
+  readonly input:
+    | { readonly params: Readonly<Record<string, unknown>> }
+    | { readonly args: readonly string[]; readonly stdin?: Uint8Array; readonly cwd?: string };
+  readonly session?: string;
+  readonly parent?: string;
+}
+
+/** What a tool answered. `error` is set when it failed; output may still be there. */
+export interface CallResult {
+  readonly call: string;
+  readonly success: boolean;
+  readonly output: Uint8Array;
+  readonly exitCode: number;
+  readonly error?: string;
+  readonly outcome: "ok" | "failed" | "denied" | "timeout" | "cancelled" | "oom" | "lost";
+  /** A part of the output was left out; the text says how much. */
+  readonly truncated?: boolean;
+}
+
+/** The one door. Never throws for what a tool did; throws `unavailable` when the audit cannot be written. */
+export type CallTool = (request: CallRequest, signal: AbortSignal) => Promise<CallResult>;
+
+/** The wire text of a refusal. */
+export const denialText = (tool: string, agent: string): string => `Permission denied: tool '${tool}' not allowed for agent '${agent}'`;

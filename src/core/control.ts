@@ -1,0 +1,176 @@
+// What the engine offers to the API: apply, the object verbs, watches and events.
+import type { Problem } from "./errors.ts";
+import type { Column, FieldChange, Why } from "./kind.ts";
+import type { Ref, Resource } from "./resource.ts";
+
+export interface ManifestFile {
+  /** As the user named it: shown in problems. */
+  readonly name: string;
+  /** Absolute folder, for relative paths in it. Absent for API callers, who give absolute paths. */
+  readonly folder?: string;
+  readonly text: string;
+  /** Values of the variables that the text names; nothing else is substituted. */
+  readonly vars: Readonly<Record<string, string>>;
+  /** Content of {file: PATH} references, by path as written. */
+  readonly files: Readonly<Record<string, string>>;
+}
+
+export type Verb = "create" | "update" | "replace" | "delete" | "adopt" | "handover" | "unchanged";
+export const SYMBOL: Readonly<Record<Verb, string>> = {
+  create: "+",
+  update: "~",
+  replace: "+/-",
+  delete: "-",
+  adopt: "⇐",
+  handover: "→",
+  unchanged: "=",
+};
+
+export interface ObjectPlan {
+  readonly ref: Ref;
+  readonly verb: Verb;
+  readonly why: readonly Why[];
+  /** Changed fields of the spec, and fields of the world that differ. */
+  readonly fields: readonly FieldChange[];
+  readonly drift: readonly FieldChange[];
+  /** What will be done, in order. */
+  readonly actions: readonly string[];
+  /** Path of the field that forces a replacement. */
+  readonly forces?: string;
+  /** Open sessions, all kept. */
+  readonly sessions?: number;
+  /** Why it would not be Ready. */
+  readonly message?: string;
+}
+
+export interface StackPlan {
+  /** In apply order. */
+  readonly objects: readonly ObjectPlan[];
+  readonly summary: {
+    readonly create: number;
+    readonly update: number;
+    readonly replace: number;
+    readonly delete: number;
+    readonly unchanged: number;
+  };
+  /** Objects of this set that the manifests no longer hold and that stay, since pruning was not asked for. */
+  readonly left: readonly Ref[];
+}
+
+export interface ApplyRequest {
+  readonly files: readonly ManifestFile[];
+  /** The manager is `apply/SET`. */
+  readonly set: string;
+  readonly dryRun: boolean;
+  readonly forceConflicts: boolean;
+  readonly prune: boolean;
+  /** Stream progress until every object is Ready or failed. */
+  readonly wait: boolean;
+  readonly timeoutMs: number;
+}
+
+export interface ApplyEnd {
+  readonly type: "end";
+  /** Exit code of the command line: 0 done, 2 invalid, 3 conflict, 6 deadline, 7 in part, 1 failed. */
+  readonly exit: number;
+  readonly applied: number;
+  readonly unchanged: number;
+  readonly failed: number;
+  readonly message: string;
+  readonly hint?: string;
+}
+
+export type ApplyEvent =
+  | { readonly type: "problems"; readonly problems: readonly Problem[] }
+  | { readonly type: "needFiles"; readonly files: readonly { readonly manifest: string; readonly path: string }[] }
+  | { readonly type: "plan"; readonly plan: StackPlan }
+  | {
+      readonly type: "progress";
+      readonly ref: Ref;
+      readonly verb: Verb;
+      readonly state: "working" | "waiting" | "ready" | "failed" | "gone";
+      readonly reason: string;
+      readonly message: string;
+      readonly elapsedMs: number;
+    }
+  | ApplyEnd;
+
+export interface ListOptions {
+  readonly namespace?: string;
+  readonly labelSelector?: string;
+  readonly fieldSelector?: string;
+}
+
+export type WatchEvent =
+  | { readonly type: "ADDED" | "MODIFIED" | "DELETED"; readonly object: Resource }
+  | { readonly type: "BOOKMARK"; readonly resourceVersion: string }
+  /** The version asked for is no longer kept: HTTP 410. Ends the watch. */
+  | { readonly type: "EXPIRED" };
+
+export interface WriteRequest {
+  readonly op: "create" | "update" | "apply" | "merge";
+  readonly ref: Ref;
+  /** Object for create, update and apply; RFC 7386 patch for merge. Unvalidated. */
+  readonly body: unknown;
+  readonly manager: string;
+  readonly force: boolean;
+  readonly dryRun: boolean;
+}
+
+export interface EventRecord {
+  readonly name: string;
+  readonly ref: Ref;
+  readonly uid: string;
+  readonly type: "Normal" | "Warning";
+  readonly reason: string;
+  readonly message: string;
+  readonly count: number;
+  /** RFC 3339. */
+  readonly first: string;
+  readonly last: string;
+}
+
+export interface KindInfo {
+  readonly kind: string;
+  readonly plural: string;
+  readonly short: readonly string[];
+  readonly namespaced: boolean;
+  readonly schema: object;
+  readonly columns: readonly Column[];
+}
+
+/** Throws BeigeError: not_found, conflict, invalid (with problems). */
+export interface Control {
+  kinds(): readonly KindInfo[];
+  get(ref: Ref): Resource;
+  list(kind: string, options: ListOptions): { readonly items: readonly Resource[]; readonly resourceVersion: string };
+  /** From a resourceVersion on, or the current state as ADDED first when absent. Ends with the signal. */
+  watch(
+    kind: string,
+    options: ListOptions & { readonly resourceVersion?: string; readonly bookmarks?: boolean },
+    signal: AbortSignal,
+  ): AsyncIterable<WatchEvent>;
+  write(request: WriteRequest): Promise<{ readonly object: Resource; readonly created: boolean; readonly warnings: readonly string[] }>;
+  /** Sets deletionTimestamp; answers the object as it is then. `force` gives up what blocks. */
+  delete(
+    ref: Ref,
+    options: { readonly dryRun: boolean; readonly force: boolean; readonly uid?: string; readonly resourceVersion?: string },
+  ): Promise<Resource>;
+  apply(request: ApplyRequest, signal: AbortSignal): AsyncIterable<ApplyEvent>;
+  describe(ref: Ref): Promise<{
+    readonly object: Resource;
+    readonly plan: ObjectPlan;
+    readonly events: readonly EventRecord[];
+    readonly revisions: readonly {
+      readonly revision: number;
+      readonly at: string;
+      readonly manager: string;
+      readonly fields: readonly string[];
+    }[];
+  }>;
+  events(filter: { readonly ref?: Ref; readonly namespace?: string; readonly limit?: number }): readonly EventRecord[];
+  /** Current resourceVersion of the store. */
+  version(): string;
+  /** Whether the first pass over every object has settled. */
+  settled(): boolean;
+}

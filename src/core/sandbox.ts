@@ -1,0 +1,140 @@
+// The port to whatever isolates agents. Docker is behind it today; a resident supervisor, bwrap or a remote engine fit too.
+
+export interface Mount {
+  readonly source: string;
+  readonly target: string;
+  readonly readOnly: boolean;
+}
+
+/** Everything about a container that a manifest or the gateway decides. Observation answers in the same shape, so that drift is a diff of two of these. */
+export interface SandboxSpec {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  /** Reference as wanted, such as beige-base:1. */
+  readonly image: string;
+  readonly user: { readonly uid: number; readonly gid: number };
+  readonly env: Readonly<Record<string, string>>;
+  /** Sorted by target. */
+  readonly mounts: readonly Mount[];
+  readonly memoryBytes: number;
+  readonly cpus: number;
+  readonly pids: number;
+  readonly tmpBytes: number;
+  readonly network: "none" | "open";
+  readonly profile: "strict" | "packages";
+  readonly runtime?: string;
+  /** Observation only: what of the fixed hardening was changed by hand, such as `privileged`; absent when all is as created. */
+  readonly hardening?: readonly string[];
+}
+
+export type SandboxState = "created" | "running" | "paused" | "restarting" | "removing" | "exited" | "dead";
+
+export interface SandboxSeen {
+  /** Full container id. */
+  readonly id: string;
+  readonly state: SandboxState;
+  /** Id of the image that it was made from. */
+  readonly imageId: string;
+  readonly spec: SandboxSpec;
+  /** RFC 3339; absent before the first start. */
+  readonly startedAt?: string;
+  readonly exitCode?: number;
+  readonly oomKilled: boolean;
+}
+
+/** Enough of a container to tell whose it is: cheap to list. */
+export interface SandboxListed {
+  readonly id: string;
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly state: SandboxState;
+}
+
+export interface EngineInfo {
+  readonly version: string;
+  readonly liveRestore: boolean;
+  readonly cgroup: 1 | 2;
+  readonly rootless: boolean;
+}
+
+export type ExecExit =
+  | { readonly kind: "code"; readonly code: number }
+  | { readonly kind: "signal"; readonly signal: number }
+  | { readonly kind: "timeout" }
+  | { readonly kind: "cancelled" }
+  | { readonly kind: "oom" }
+  /** The carrier broke before the exit was known: never a success. */
+  | { readonly kind: "lost"; readonly reason: string };
+
+export interface ExecRequest {
+  /** Program and arguments; the guest finds the program on PATH. */
+  readonly command: readonly string[];
+  readonly cwd?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly timeoutMs: number;
+}
+
+/** One running command. Whoever holds it reads both outputs to the end or calls `kill`. */
+export interface ExecHandle {
+  /** Bytes in order, one chunk at a time with back-pressure. */
+  readonly output: AsyncIterable<{ readonly stream: "stdout" | "stderr"; readonly data: Uint8Array }>;
+  /** Settles after the last byte of output; never rejects. */
+  readonly exit: Promise<ExecExit>;
+  /** Resolves when the bytes are on their way. Rejects with `unavailable` when the command is gone. */
+  write(data: Uint8Array): Promise<void>;
+  /** Ends standard input. */
+  end(): Promise<void>;
+  /** Ends the whole process tree within a second; exit becomes `cancelled`. Idempotent. */
+  kill(): void;
+}
+
+/** A hint that something changed; never proof. */
+export interface SandboxHint {
+  readonly id: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly action: string;
+}
+
+/**
+ * Every method throws BeigeError: `unavailable` when the engine does not answer, `not_found` for an absent container or image.
+ * Every wait has a limit of its own besides `signal`.
+ */
+export interface Sandbox {
+  ping(signal?: AbortSignal): Promise<EngineInfo>;
+  /** Containers with label beige.dev/store = store, running or not. Exact match. */
+  list(store: string, signal?: AbortSignal): Promise<readonly SandboxListed[]>;
+  inspect(id: string, signal?: AbortSignal): Promise<SandboxSeen | undefined>;
+  /** Id of a present image, or undefined. */
+  image(ref: string, signal?: AbortSignal): Promise<string | undefined>;
+  /** Answers the id. A name that is just being freed is waited for (bounded). `conflict` when the name is somebody else's. */
+  create(spec: SandboxSpec, signal?: AbortSignal): Promise<string>;
+  /** A started container is a success. */
+  start(id: string, signal?: AbortSignal): Promise<void>;
+  /** A stopped or absent container is a success. */
+  stop(id: string, graceMs: number, signal?: AbortSignal): Promise<void>;
+  unpause(id: string, signal?: AbortSignal): Promise<void>;
+  rename(id: string, name: string, signal?: AbortSignal): Promise<void>;
+  update(id: string, limits: Pick<SandboxSpec, "memoryBytes" | "cpus" | "pids">, signal?: AbortSignal): Promise<void>;
+  /** Forced; an absent container is a success. Returns when it is gone. */
+  remove(id: string, signal?: AbortSignal): Promise<void>;
+  exec(id: string, request: ExecRequest, signal?: AbortSignal): Promise<ExecHandle>;
+  /** Last lines of the container's own log, and what its PID 1 said. */
+  logs(id: string, lines: number, signal?: AbortSignal): Promise<string>;
+  /** Calls `hint` until aborted; reconnects by itself, and calls `relist` after each (re)connect and `down` when the engine stops answering. */
+  watch(on: { hint(h: SandboxHint): void; relist(): void; down(error: Error): void }, signal: AbortSignal): Promise<void>;
+  /** Absolute host path of the guest binary that is mounted into every container. */
+  guest(): string;
+}
+
+export const LABEL = {
+  store: "beige.dev/store",
+  uid: "beige.dev/uid",
+  kind: "beige.dev/kind",
+  name: "beige.dev/name",
+  namespace: "beige.dev/namespace",
+  generation: "beige.dev/generation",
+  specHash: "beige.dev/spec-hash",
+  hashVersion: "beige.dev/hash-version",
+  /** Hash of what the gateway itself puts into a container: a newer beige shows the difference and never recreates for it. */
+  gatewayHash: "beige.dev/gateway-hash",
+} as const;

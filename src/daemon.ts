@@ -1,0 +1,260 @@
+// The composition root: every port meets its implementation here, and nowhere else.
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { kinds } from "../controllers/index.ts";
+import { createDocker } from "../sandbox/docker.ts";
+import { guestPath } from "../sandbox/guest.ts";
+import { createKits } from "../sandbox/launchers.ts";
+import { createAudit } from "./adapters/audit.ts";
+import { systemClock } from "./adapters/clock.ts";
+import { createWorkspaces } from "./adapters/disk.ts";
+import { createHost } from "./adapters/host.ts";
+import { createLog } from "./adapters/log.ts";
+import { createPi } from "./adapters/pi.ts";
+import { systemRandom } from "./adapters/random.ts";
+import { createSecrets } from "./adapters/secrets.ts";
+import { createApi } from "./api/api.ts";
+import { BeigeError } from "./core/errors.ts";
+import type { World } from "./core/world.ts";
+import { createEngine, type Engine } from "./engine/engine.ts";
+import { openStore } from "./engine/store.ts";
+import { createCalls } from "./gateway/call.ts";
+import { createChat } from "./gateway/chat.ts";
+import { createEcho } from "./gateway/echo.ts";
+import { createHooks } from "./gateway/hooks.ts";
+import { createLimiter } from "./gateway/limiter.ts";
+import { createPluginHost } from "./gateway/plugins.ts";
+import { createSockets } from "./gateway/sockets.ts";
+import { coreToolSchemas } from "./gateway/tools.ts";
+import { createTurns } from "./gateway/turns.ts";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const ROOM = 0o700;
+
+export interface DaemonOptions {
+  /** Absolute path of BEIGE_HOME. */
+  readonly home: string;
+  /** Where to listen besides the unix socket. */
+  readonly listen: { readonly host?: string; readonly port?: number | "none" };
+  /** Whether schedules fire. */
+  readonly firing: boolean;
+  /** Unix socket of the Docker engine. */
+  readonly engine: string;
+  /** Whether the log also goes to standard error. */
+  readonly foreground: boolean;
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+export interface Daemon {
+  readonly socket: string;
+  readonly url?: string;
+  readonly warning?: string;
+  /** Bounded: ends within 11 s. */
+  stop(): Promise<void>;
+}
+
+/** The operator's token for the loopback port, made at the first start. */
+function operatorToken(home: string): string {
+  const path = join(home, "token");
+  if (!existsSync(path)) writeFileSync(path, `${systemRandom.hex(32)}\n`, { mode: 0o600, flag: "wx" });
+  chmodSync(path, 0o600);
+  return readFileSync(path, "utf8").trim();
+}
+
+/** package.json lies above src/ in a clone and above dist/src/ in a published package. */
+function packageVersion(): string {
+  const path = [join(here, "../package.json"), join(here, "../../package.json")].find(existsSync);
+  return path === undefined ? "0.0.0" : (JSON.parse(readFileSync(path, "utf8")) as { version: string }).version;
+}
+
+/** What everything else stands on: secrets, records, and the store with its lock. */
+function foundation(options: DaemonOptions) {
+  const { home } = options;
+  const logs = join(home, "logs");
+  mkdirSync(logs, { recursive: true, mode: ROOM });
+  const host = createHost({ home });
+  const secrets = createSecrets({ host: host.policy, env: options.env, homeEnvFile: join(home, "env"), clock: systemClock });
+  const redact = (text: string): string => secrets.redact(text);
+  const log = createLog({ file: join(logs, "gateway.log"), stderr: options.foreground, redact });
+  const store = openStore({ home, clock: systemClock, random: systemRandom, log });
+  const chain = (name: string) =>
+    createAudit({ path: join(logs, `${name}.jsonl`), lockPath: join(logs, `${name}.lock`), clock: systemClock, redact, log, closeOpen: true });
+  return { home, host, secrets, redact, log, store, audit: chain("audit"), control: chain("control") };
+}
+
+/** What carries traffic. `engine` is asked late, since it is made from this. */
+function gateway(base: ReturnType<typeof foundation>, options: DaemonOptions, engine: () => Engine) {
+  const { home, log, store, secrets, audit, redact } = base;
+  const clock = systemClock;
+  const random = systemRandom;
+  const sandbox = createDocker({ socketPath: options.engine, guest: guestPath(), clock, log });
+  const builtins = join(here, "../plugins");
+  const changed = (): void => engine().wakeKind("Plugin");
+  const plugins = createPluginHost({ home, builtins, host: base.host.policy, secrets, log, clock, onChange: changed });
+  const hooks = createHooks({ plugins, clock, log, redact });
+  const { directory, shelf } = store;
+  const { call, calls, tokens } = createCalls({ directory, audit, plugins, hooks, sandbox, agents: store.agents, secrets, clock, random, log });
+  const sockets = createSockets({ home, call, tokens, clock, log, onHello: (uid) => engine().wakeUid(uid) });
+  const pi = createPi({ log });
+  const echo = createEcho(clock);
+  const limiter = createLimiter(clock);
+  const llm = (api: string) => (api === "echo" ? echo : pi.llm);
+  const chat = createChat({ directory, llm, secrets, hooks, audit, limiter, shelf, clock, random, log });
+  const packageOf = (agent: Parameters<typeof plugins.tool>[0], tool: string): string | undefined => plugins.tool(agent, tool)?.plugin;
+  const doors = createTurns({
+    directory,
+    chat,
+    call,
+    runtime: pi.runtime,
+    shelf,
+    home,
+    clock,
+    random,
+    log,
+    audit,
+    tools: coreToolSchemas,
+    packageOf,
+  });
+  return { sandbox, plugins, call, calls, sockets, ...doors };
+}
+
+/** Starts a gateway on a home. Throws `conflict` when another one has it. */
+export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
+  const { home } = options;
+  mkdirSync(home, { recursive: true, mode: ROOM });
+  const base = foundation(options);
+  const { log, store } = base;
+  let engine: Engine | undefined;
+  const theEngine = (): Engine => {
+    if (engine === undefined) throw new BeigeError("internal", "the engine is asked before it is made");
+    return engine;
+  };
+  await Promise.all([base.audit.ready(), base.control.ready()]);
+  const traffic = gateway(base, options, theEngine);
+  const world: World = {
+    clock: systemClock,
+    random: systemRandom,
+    log,
+    home,
+    firing: options.firing,
+    store: store.id,
+    control: base.control,
+    secrets: base.secrets,
+    sandbox: traffic.sandbox,
+    workspaces: createWorkspaces(),
+    kits: createKits({ home, guest: guestPath() }),
+    sockets: traffic.sockets,
+    plugins: traffic.plugins,
+    providers: traffic.providers,
+    sessions: traffic.sessions,
+    calls: traffic.calls,
+    state: store.agents,
+    firings: store.firings,
+    turns: traffic.turns,
+  };
+  const defaultHome = home === join(homedir(), ".beige");
+  engine = createEngine({ store, kinds, world, host: base.host.policy, home, defaultHome, clock: systemClock, random: systemRandom, log });
+  const version = packageVersion();
+  let engineState = "unknown";
+  const lookAtEngine = async (): Promise<void> => {
+    engineState = await traffic.sandbox.ping().then(
+      () => "ok",
+      (error: unknown) => (error instanceof Error ? error.message : String(error)),
+    );
+  };
+  const api = createApi({
+    control: engine,
+    directory: store.directory,
+    call: traffic.call,
+    turn: traffic.turn,
+    token: operatorToken(home),
+    version,
+    home,
+    clock: systemClock,
+    log,
+    health: () => {
+      void lookAtEngine();
+      return { ready: true, engine: engineState, version, store: store.id, schedules: options.firing, hostPolicy: base.host.error() ?? "ok" };
+    },
+  });
+  await lookAtEngine();
+  const listening = await api.listen({ socket: join(home, "beige.sock"), ...options.listen });
+  await engine.start();
+  await traffic.resume();
+  log.info("gateway is up", { home, url: listening.url, version, schedules: options.firing });
+  return {
+    ...listening,
+    async stop() {
+      await Promise.all([api.close(), traffic.stop()]);
+      await engine.stop();
+      await traffic.sockets.closeAll();
+      await traffic.plugins.stop();
+      await Promise.all([base.audit.close(), base.control.close()]);
+      store.close();
+      log.info("gateway is down", { home });
+      log.close();
+    },
+  };
+}
+
+/** `none`, PORT or HOST:PORT; loopback only, since the token is all that guards it. */
+export function parseListen(text: string | undefined): DaemonOptions["listen"] {
+  if (text === undefined || text === "") return {};
+  if (text === "none") return { port: "none" };
+  const found = /^(?:(127\.0\.0\.1|localhost|\[::1\]):)?(\d{1,5})$/.exec(text);
+  const port = Number(found?.[2]);
+  if (!found || port > 65_535) {
+    throw new BeigeError("invalid", `cannot listen on "${text}"`, { hint: "none, a port, or a port of 127.0.0.1, localhost or [::1]" });
+  }
+  return found[1] === undefined ? { port } : { host: found[1].replace(/^\[|\]$/g, ""), port };
+}
+
+/** The engine's socket: DOCKER_HOST where it names one. */
+function engineSocket(env: NodeJS.ProcessEnv): string {
+  const host = env["DOCKER_HOST"];
+  if (host === undefined || host === "") return "/var/run/docker.sock";
+  if (!host.startsWith("unix://")) {
+    throw new BeigeError("invalid", `DOCKER_HOST is ${host}; only an engine on this machine is supported`, { hint: "export DOCKER_HOST=unix:///var/run/docker.sock" });
+  }
+  return host.slice("unix://".length);
+}
+
+async function main(argv: readonly string[], env: NodeJS.ProcessEnv): Promise<void> {
+  const after = (flag: string): string | undefined => (argv.includes(flag) ? argv[argv.indexOf(flag) + 1] : undefined);
+  const daemon = await startDaemon({
+    home: resolve(after("--home") ?? (env["BEIGE_HOME"] || join(homedir(), ".beige"))),
+    listen: parseListen(after("--listen") ?? env["BEIGE_LISTEN"]),
+    firing: argv.includes("--schedules"),
+    engine: engineSocket(env),
+    foreground: env["BEIGE_DETACHED"] !== "1",
+    env,
+  });
+  if (daemon.warning !== undefined) process.stderr.write(`${daemon.warning}\n`);
+  let stopping = false;
+  const end = (): void => {
+    // A second signal, or an end that does not come, ends at once: nothing durable is lost.
+    if (stopping) process.kill(process.pid, "SIGKILL");
+    stopping = true;
+    setTimeout(() => process.kill(process.pid, "SIGKILL"), 11_000).unref();
+    daemon.stop().then(
+      () => (process.exitCode = 0),
+      (error: unknown) => {
+        process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+        process.exitCode = 70;
+      },
+    );
+  };
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, end);
+  process.on("SIGHUP", () => {});
+}
+
+if (import.meta.main) {
+  main(process.argv.slice(2), process.env).catch((error: unknown) => {
+    const known = error instanceof BeigeError;
+    process.stderr.write(`error: ${known ? error.message : error instanceof Error ? error.stack : String(error)}\n`);
+    if (known && error.hint !== undefined) process.stderr.write(`fix: ${error.hint}\n`);
+    process.exitCode = known ? 5 : 70;
+  });
+}

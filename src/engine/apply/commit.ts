@@ -1,0 +1,96 @@
+// The one transaction of an apply: objects, inventory and deletions, all or nothing.
+import { BeigeError } from "../../core/errors.ts";
+import { refKey, refOf, type Ref, type Resource } from "../../core/resource.ts";
+import { wantedDigest } from "../interest.ts";
+import type { Change } from "../store/objects.ts";
+import type { Store } from "../store.ts";
+import type { Staged } from "./stage.ts";
+
+export interface Pruned {
+  /** To be deleted. */
+  readonly remove: readonly Resource[];
+  /** Of the set, no longer in the manifests, and staying. */
+  readonly left: readonly Ref[];
+  /** No longer in the manifests and gone, or held by another set: only forgotten. */
+  readonly release: readonly Ref[];
+}
+
+/** Share of a set that a prune may delete. */
+const PRUNE_SHARE = 0.3;
+
+/** What left the set. Throws `conflict` when a prune would take too much. */
+export function pruned(store: Store, manager: string, wanted: { readonly keep: readonly Ref[]; readonly prune: boolean }): Pruned {
+  const keep = new Set(wanted.keep.map(refKey));
+  const held = store.records.held(manager);
+  const away = held.filter((ref) => !keep.has(refKey(ref)));
+  const there = away.filter(
+    (ref) => store.objects.get(ref)?.metadata.deletionTimestamp === undefined && store.objects.get(ref) !== undefined,
+  );
+  if (!wanted.prune) return { remove: [], left: there, release: [] };
+  const mine = there.filter((ref) => store.records.holders(ref).every((holder) => holder === manager));
+  const most = Math.max(1, Math.floor(held.length * PRUNE_SHARE));
+  if (mine.length > 0 && (keep.size === 0 || mine.length > most)) {
+    const all = keep.size === 0 ? "the manifests are empty, so that all" : `${mine.length} of`;
+    throw new BeigeError("conflict", `pruning refused: ${all} ${held.length} objects of ${manager} would be deleted`, {
+      hint: `delete them by name: beige delete ${mine
+        .slice(0, 3)
+        .map((ref) => `${ref.kind.toLowerCase()}/${ref.name}`)
+        .join(" ")}${mine.length > 3 ? " ..." : ""}`,
+    });
+  }
+  const removed = new Set(mine.map(refKey));
+  return {
+    remove: mine.flatMap((ref) => store.objects.get(ref) ?? []),
+    left: [],
+    release: away.filter((ref) => !removed.has(refKey(ref))),
+  };
+}
+
+/** Sets the time from which an object is on its way out. */
+export const markDeleted = (object: Resource, now: number): Resource =>
+  object.metadata.deletionTimestamp !== undefined
+    ? object
+    : { ...object, metadata: { ...object.metadata, deletionTimestamp: new Date(now).toISOString() } };
+
+/** Keys of the objects that the loop looks at because of what was written. Nothing to change, no transaction. */
+export function commit(
+  store: Store,
+  set: string,
+  what: { readonly staged: readonly Staged[]; readonly pruned: Pruned; readonly now: number },
+): ReadonlySet<string> {
+  const manager = `apply/${set}`;
+  const held = new Set(store.records.held(manager).map(refKey));
+  const puts = what.staged
+    .filter((s) => s.changed)
+    .map(({ ref, after, before, origin }): Change => {
+      // The status may have moved since the plan was made.
+      const status = before === undefined ? undefined : store.objects.get(ref)?.status;
+      const object = status === undefined ? after : { ...after, status };
+      const revision = { manager, fields: changedPaths(before, after) };
+      return { type: "put", object, revision, ...(origin === undefined ? {} : { origin }) };
+    });
+  const changes: readonly Change[] = [
+    ...puts,
+    ...what.staged.filter((s) => !held.has(refKey(s.ref))).map((s): Change => ({ type: "hold", manager, ref: s.ref })),
+    ...what.pruned.remove.flatMap((old): Change[] => {
+      const object = store.objects.get(refOf(old));
+      return object === undefined ? [] : [{ type: "put", object: markDeleted(object, what.now) }];
+    }),
+    ...what.pruned.release.map((ref): Change => ({ type: "release", manager, ref })),
+  ];
+  if (changes.length === 0) return new Set();
+  const before = new Map(what.staged.map((s) => [refKey(s.ref), s.before] as const));
+  const rows = store.objects.write(changes, "full").map((row) => ({ key: refKey(refOf(row.object)), object: row.object }));
+  return new Set(rows.flatMap(({ key, object }) => (wantedDigest(object) === digestOf(before.get(key)) ? [] : [key])));
+}
+
+const digestOf = (object: Resource | undefined): string => (object === undefined ? "" : wantedDigest(object));
+
+/** Names of the changed parts of a spec, for the list of revisions. */
+export function changedPaths(before: Resource | undefined, after: Resource): readonly string[] {
+  const old = (before?.spec ?? {}) as Readonly<Record<string, unknown>>;
+  const spec = after.spec as Readonly<Record<string, unknown>>;
+  return [...new Set([...Object.keys(old), ...Object.keys(spec)])]
+    .filter((key) => JSON.stringify(old[key]) !== JSON.stringify(spec[key]))
+    .toSorted();
+}

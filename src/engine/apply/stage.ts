@@ -1,0 +1,126 @@
+// What a set would make of the stored objects: merged by ownership, checked against each other, in apply order.
+import { sameSpec } from "../../core/diff.ts";
+import { MAX_PROBLEMS } from "../../core/documents.ts";
+import type { Problem } from "../../core/errors.ts";
+import { cycleProblems, order, unknownReferences } from "../../core/graph.ts";
+import type { View } from "../../core/kind.ts";
+import { normaliseSpec } from "../../core/normalise.ts";
+import { applyOwned, type Conflict } from "../../core/ownership.ts";
+import { refKey, refOf, type Ref, type Resource } from "../../core/resource.ts";
+import type { Clock, Random } from "../../core/world.ts";
+import { placed, type Language } from "../language.ts";
+import { changedObject, newObject, sameObject } from "../object.ts";
+import type { Store } from "../store.ts";
+import { overlaid } from "../view.ts";
+import type { WantedDocument } from "./read.ts";
+
+/** One object of the set. */
+export interface Staged {
+  readonly ref: Ref;
+  /** As it is stored now. */
+  readonly before?: Resource;
+  /** As it would be stored. */
+  readonly after: Resource;
+  /** Whether the store would change. */
+  readonly changed: boolean;
+  readonly origin?: string;
+  readonly conflicts: readonly Conflict[];
+  readonly wanted: WantedDocument;
+}
+
+export interface StageDeps {
+  readonly store: Store;
+  readonly language: Language;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly view: () => View;
+}
+
+export interface StageRequest {
+  readonly manager: string;
+  readonly force: boolean;
+}
+
+export interface Stage {
+  /** In apply order. */
+  readonly staged: readonly Staged[];
+  readonly problems: readonly Problem[];
+  /** What there is afterwards. */
+  readonly view: View;
+}
+
+/** The object that a document leads to. */
+export function stageOne(deps: StageDeps, wanted: WantedDocument, request: StageRequest): Staged {
+  const { store, language, clock } = deps;
+  const { ref, applied, document } = wanted;
+  const before = store.objects.get(ref);
+  const now = clock.now();
+  const { merged, managedFields, conflicts } = applyOwned({
+    kind: ref.kind,
+    ...(before === undefined ? {} : { live: before }),
+    managedFields: before?.metadata.managedFields ?? [],
+    manager: request.manager,
+    applied,
+    force: request.force,
+    time: new Date(now).toISOString(),
+    schemas: language.schemas,
+  });
+  const content = { spec: normaliseSpec(ref.kind, merged.spec, language.schemas), ...merged.metadata, managedFields };
+  const { finalizer } = language.kind(ref.kind);
+  const after =
+    before === undefined
+      ? newObject(ref, content, { uid: deps.random.uuid(), now, ...(finalizer === undefined ? {} : { finalizer }) })
+      : changedObject(before, content, sameSpec(ref.kind, before.spec, content.spec, language.schemas));
+  const moved = document.folder !== undefined && document.folder !== store.objects.origin(ref);
+  return {
+    ref,
+    ...(before === undefined ? {} : { before }),
+    after,
+    changed: before === undefined || moved || !sameObject(before, after),
+    ...(moved && document.folder !== undefined ? { origin: document.folder } : {}),
+    conflicts,
+    wanted,
+  };
+}
+
+/** References that lead nowhere, cycles, and what each kind sees wrong. */
+async function problemsOf(deps: StageDeps, staged: readonly Staged[], view: View, pace: () => Promise<void>): Promise<readonly Problem[]> {
+  const { language } = deps;
+  const problems: Problem[] = [];
+  for (const { after, wanted } of staged) {
+    const names = (kind: string, namespace: string): readonly string[] =>
+      view.list(kind).flatMap((o) => (o.metadata.namespace === namespace ? [o.metadata.name] : []));
+    const unknown = unknownReferences([after], language.needs, (ref) => view.get(ref) !== undefined, names);
+    const found = [...unknown, ...language.check(after, view)];
+    problems.push(...found.map((problem) => placed({ object: `${after.kind}/${after.metadata.name}`, ...problem }, wanted.document)));
+    if (problems.length >= MAX_PROBLEMS) break;
+    await pace();
+  }
+  return problems.slice(0, MAX_PROBLEMS);
+}
+
+export async function stage(
+  deps: StageDeps,
+  wanted: readonly WantedDocument[],
+  request: StageRequest,
+  pace: () => Promise<void>,
+): Promise<Stage> {
+  const made: Staged[] = [];
+  for (const one of wanted) {
+    made.push(stageOne(deps, one, request));
+    await pace();
+  }
+  const byKey = new Map(made.map((s) => [refKey(s.ref), s]));
+  const { ordered, cycles } = order(
+    made.map((s) => s.after),
+    deps.language.needs,
+  );
+  const staged = ordered.flatMap((object) => byKey.get(refKey(refOf(object))) ?? []);
+  const put = staged.map((s) => ({
+    object: s.after,
+    ...(s.wanted.document.folder === undefined ? {} : { origin: s.wanted.document.folder }),
+  }));
+  const view = overlaid(deps.view(), { put, removed: [] });
+  const problems = [...cycleProblems(cycles), ...(await problemsOf(deps, staged, view, pace))];
+  return { staged, problems, view };
+}

@@ -1,0 +1,181 @@
+// One pass over one object: look, plan, act, look once more, and write the status: the only place that does.
+import { asBeigeError, BeigeError, ERRORS } from "../core/errors.ts";
+import type { AnyKind, Plan, Verdict, View, Want } from "../core/kind.ts";
+import { refKey, type Ref, type Resource } from "../core/resource.ts";
+import type { World } from "../core/world.ts";
+import { act, limited } from "./act.ts";
+import { findingOf, nextStatus, type Finding } from "./status.ts";
+import { wantedDigest } from "./interest.ts";
+import type { Store } from "./store.ts";
+
+/** How often one pass looks before it gives the queue back; a plan that still has actions then does not settle. */
+export const ROUNDS = 6;
+/** Longest look. */
+export const OBSERVE_MS = 60_000;
+
+/** When to look again after a limit that does not say when. */
+export const EXHAUSTED_MS = 5_000;
+
+/** What a pass tells whoever follows it. */
+export interface Report {
+  readonly ref: Ref;
+  readonly uid: string;
+  readonly generation: number;
+  readonly state: "working" | "done" | "gone";
+  readonly plan?: Plan;
+  readonly error?: BeigeError;
+  readonly verdict?: Verdict;
+  /** What is being done. */
+  readonly doing?: string;
+}
+
+export interface ControllerDeps {
+  readonly store: Store;
+  readonly kinds: ReadonlyMap<string, AnyKind>;
+  readonly world: World;
+  readonly view: () => View;
+  readonly report: (report: Report) => void;
+}
+
+export type Pass = (ref: Ref, signal: AbortSignal) => Promise<Verdict>;
+
+type Looked = { readonly plan: Plan } | { readonly error: BeigeError };
+
+function wantOf(store: Store, object: Resource): Want {
+  const intent = store.intents.intent(object.metadata.uid);
+  const deleting = object.metadata.deletionTimestamp !== undefined;
+  return { object, deleting, ...(intent === undefined ? {} : { intent }) };
+}
+
+/** Looks and plans; changes nothing. Also what diff, dry runs and describe are made of. Throws BeigeError. */
+export async function look(
+  deps: Pick<ControllerDeps, "store" | "world">,
+  kind: AnyKind,
+  about: { readonly ref: Ref; readonly object?: Resource; readonly view: View; readonly deleting?: boolean },
+): Promise<Plan> {
+  const { ref, object, view } = about;
+  const limit = { ms: OBSERVE_MS, graceMs: 0, what: `looking at ${refKey(ref)}` };
+  const seen = await limited<unknown>(deps.world.clock, limit, () => kind.observe(deps.world, ref, object, view));
+  const want = object === undefined ? undefined : wantOf(deps.store, object);
+  return kind.plan(want === undefined || about.deleting !== true ? want : { ...want, deleting: true }, seen, view) as Plan;
+}
+
+const isGone = (kind: AnyKind, plan: Plan): boolean => plan.actions.length === 0 && (plan.gone ?? kind.finalizer === undefined);
+
+/** What an error of a look or an act means to the status. */
+function findingOfError(error: BeigeError, acting: boolean): Finding {
+  const kept = { degraded: "as before", suspended: "as before" } as const;
+  const { message } = error;
+  if (error.code === "unavailable") {
+    return { ready: "unknown", reason: "EngineUnreachable", message, progressing: { reason: "EngineUnreachable", message }, ...kept };
+  }
+  if (ERRORS[error.code].engine === "settle") return { ready: false, reason: "Refused", message, ...kept };
+  const reason = error.code === "timeout" ? "Timeout" : acting ? "ActionFailed" : "LookFailed";
+  return { ready: acting ? false : "unknown", reason, message, progressing: { reason: "Retrying", message }, ...kept };
+}
+
+function verdictOfError(error: BeigeError): Verdict {
+  const { code, message, retryAfterMs } = error;
+  const { engine } = ERRORS[code];
+  if (engine === "settle") return { next: "settled" };
+  if (engine === "wait") return { next: "wait", ms: retryAfterMs ?? EXHAUSTED_MS };
+  return { next: "retry", code, message, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+}
+
+function verdictOfPlan(plan: Plan): Verdict {
+  const { wait } = plan;
+  if (plan.actions.length > 0) {
+    return { next: "retry", code: "internal", message: `the plan does not empty: ${plan.actions[0]?.summary ?? ""}` };
+  }
+  if (wait === undefined) return { next: "settled" };
+  return { next: "wait", ...(wait.ms === undefined ? {} : { ms: wait.ms }), ...(wait.on === undefined ? {} : { on: wait.on }) };
+}
+
+export function createPass(deps: ControllerDeps): Pass {
+  const { store, kinds, world, report } = deps;
+
+  function writeStatus(ref: Ref, looked: Resource, finding: Finding): void {
+    const now = store.objects.get(ref);
+    // The status is about what was looked at: a newer spec gets its own pass.
+    if (now === undefined || now.metadata.uid !== looked.metadata.uid) return;
+    const status = nextStatus(
+      { ...now, metadata: { ...now.metadata, generation: looked.metadata.generation } },
+      finding,
+      world.clock.now(),
+    );
+    store.objects.write([{ type: "put", object: { ...now, status } }], "quick");
+  }
+
+  function target(ref: Ref, object: Resource | undefined) {
+    return { ref, uid: object?.metadata.uid ?? refKey(ref), generation: object?.metadata.generation ?? 0 };
+  }
+
+  async function doAll(kind: AnyKind, ref: Ref, planned: { object: Resource | undefined; plan: Plan }, signal: AbortSignal): Promise<void> {
+    const { object, plan } = planned;
+    for (const action of plan.actions) {
+      signal.throwIfAborted();
+      const now = store.objects.get(ref);
+      // Planned for something that is no longer wanted: look again first.
+      if ((now === undefined ? "" : wantedDigest(now)) !== (object === undefined ? "" : wantedDigest(object))) return;
+      const about = target(ref, object);
+      if (action.quiet !== true) report({ ...about, state: "working", doing: action.summary, plan });
+      await act({ world, events: store.events }, kind, about, action, signal);
+    }
+  }
+
+  /** Looks and acts until the plan is empty. */
+  async function converge(kind: AnyKind, ref: Ref, signal: AbortSignal): Promise<Looked & { object: Resource | undefined }> {
+    let object = store.objects.get(ref);
+    let acting = false;
+    let last: Plan | undefined;
+    try {
+      for (let round = 0; round < ROUNDS; round++) {
+        object = store.objects.get(ref);
+        acting = false;
+        last = await look(deps, kind, { ref, view: deps.view(), ...(object === undefined ? {} : { object }) });
+        if (last.actions.length === 0) break;
+        signal.throwIfAborted();
+        if (object !== undefined && last.actions.some((a) => a.quiet !== true)) writeStatus(ref, object, findingOf(last));
+        acting = true;
+        await doAll(kind, ref, { object, plan: last }, signal);
+      }
+      return { object, plan: last as Plan };
+    } catch (thrown) {
+      const error = asBeigeError(thrown);
+      if (signal.aborted) return { object, error };
+      if (error.code === "internal") world.log.error("a pass failed", { object: refKey(ref), error: error.stack ?? error.message });
+      if (object !== undefined) {
+        writeStatus(ref, object, findingOfError(error, acting));
+        if (!acting && error.code === "unavailable") {
+          store.events.record({ ref, uid: object.metadata.uid, type: "Warning", reason: "Unreachable", message: error.message });
+        }
+      }
+      return { object, error };
+    }
+  }
+
+  function finish(kind: AnyKind, ref: Ref, found: { object: Resource | undefined; plan: Plan }): Report {
+    const { object, plan } = found;
+    const about = target(ref, object);
+    if (object === undefined) return { ...about, state: "done", plan, verdict: verdictOfPlan(plan) };
+    if (object.metadata.deletionTimestamp !== undefined && isGone(kind, plan)) {
+      store.events.record({ ref, uid: object.metadata.uid, type: "Normal", reason: "Deleted", message: "nothing of it is left" });
+      store.objects.write([{ type: "remove", ref }], "full");
+      return { ...about, state: "gone", plan, verdict: { next: "settled" } };
+    }
+    writeStatus(ref, object, findingOf(plan));
+    return { ...about, state: "done", plan, verdict: verdictOfPlan(plan) };
+  }
+
+  return async (ref, signal) => {
+    const kind = kinds.get(ref.kind);
+    if (kind === undefined) return { next: "settled" };
+    const found = await converge(kind, ref, signal);
+    const told: Report =
+      "error" in found
+        ? { ...target(ref, found.object), state: "done", error: found.error, verdict: verdictOfError(found.error) }
+        : finish(kind, ref, found);
+    report(told);
+    return told.verdict ?? { next: "settled" };
+  };
+}

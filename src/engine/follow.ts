@@ -1,0 +1,132 @@
+// What passes and status tell of a set of objects, until each is Ready, failed or gone: progress for whoever waits.
+import type { ApplyEvent, Verb } from "../core/control.ts";
+import { refKey, type Ref } from "../core/resource.ts";
+import type { Clock } from "../core/world.ts";
+import type { Report } from "./controller.ts";
+
+export type Progress = Extract<ApplyEvent, { type: "progress" }>;
+export type State = Progress["state"];
+
+/** A plan that is not ready and looks again no sooner than this has nothing under way: it has failed as far as a waiter is concerned. */
+export const PATIENCE_MS = 15_000;
+
+export interface Followed {
+  readonly ref: Ref;
+  readonly verb: Verb;
+  readonly uid: string;
+  /** Reports of older generations say nothing. */
+  readonly generation: number;
+}
+
+/** What a report means to a waiter. */
+export function stateOf(
+  report: Report,
+  failed: (ref: Ref) => boolean,
+): { readonly state: State; readonly reason: string; readonly message: string } {
+  if (report.state === "gone") return { state: "gone", reason: "Deleted", message: "" };
+  if (report.state === "working") return { state: "working", reason: "Working", message: report.doing ?? "" };
+  if (report.error !== undefined) {
+    const { message } = report.error;
+    return report.verdict?.next === "settled"
+      ? { state: "failed", reason: "Refused", message }
+      : { state: "waiting", reason: "Retrying", message };
+  }
+  const { plan } = report;
+  if (plan === undefined) return { state: "working", reason: "Working", message: "" };
+  const why = { reason: plan.reason, message: plan.message };
+  if (plan.actions.length > 0) return { state: "working", ...why };
+  if (plan.ready === true || plan.suspended === true) return { state: "ready", ...why };
+  const { wait } = plan;
+  if (plan.ready === "unknown") return { state: "waiting", ...why };
+  if (wait?.on?.some(failed) === true) return { state: "failed", ...why };
+  const soon = (wait?.on?.length ?? 0) > 0 || (wait?.ms !== undefined && wait.ms < PATIENCE_MS);
+  return { state: soon ? "waiting" : "failed", ...why };
+}
+
+export interface Following {
+  /** Ends when all are at rest, when the time is over, or when aborted; at most the last state of each object is kept for a slow reader. */
+  events(signal: AbortSignal): AsyncIterable<Progress>;
+  states(): ReadonlyMap<string, Progress>;
+  close(): void;
+}
+
+const AT_REST: ReadonlySet<State> = new Set(["ready", "failed", "gone"]);
+
+export interface FollowDeps {
+  readonly clock: Clock;
+  /** Reports of every pass. */
+  readonly subscribe: (listener: (report: Report) => void) => { unsubscribe(): void };
+}
+
+/** Starts at once, so that nothing between the commit and the reading is missed. */
+export function follow(deps: FollowDeps, followed: readonly Followed[], timeoutMs: number): Following {
+  const { clock } = deps;
+  const started = clock.monotonic();
+  const wanted = new Map(followed.map((f) => [refKey(f.ref), f]));
+  const states = new Map<string, Progress>();
+  const reports = new Map<string, Report>();
+  const unread = new Map<string, Progress>();
+  let over = followed.length === 0;
+  let wake: () => void = () => undefined;
+
+  const failed = (ref: Ref): boolean => states.get(refKey(ref))?.state === "failed";
+
+  function enter(key: string, { ref, verb }: Followed, report: Report): void {
+    const told = stateOf(report, failed);
+    const before = states.get(key);
+    if (before?.state === told.state && before.message === told.message && before.reason === told.reason) return;
+    const progress: Progress = { type: "progress", ref, verb, ...told, elapsedMs: Math.round(clock.monotonic() - started) };
+    states.set(key, progress);
+    unread.delete(key);
+    unread.set(key, progress);
+  }
+
+  function hear(report: Report): void {
+    const key = refKey(report.ref);
+    const about = wanted.get(key);
+    if (about === undefined || report.uid !== about.uid || report.generation < about.generation) return;
+    reports.set(key, report);
+    enter(key, about, report);
+    // Whoever waits for one that has failed has failed too.
+    for (const [other, of] of wanted) {
+      const last = reports.get(other);
+      if (last?.plan?.wait?.on !== undefined) enter(other, of, last);
+    }
+    wake();
+  }
+
+  const subscription = deps.subscribe(hear);
+  const timer = clock.after(timeoutMs, () => {
+    over = true;
+    wake();
+  });
+  const atRest = (): boolean => states.size === wanted.size && [...states.values()].every((s) => AT_REST.has(s.state));
+
+  async function* events(signal: AbortSignal): AsyncGenerator<Progress> {
+    const abort = (): void => wake();
+    signal.addEventListener("abort", abort);
+    try {
+      for (;;) {
+        for (const [key, progress] of unread) {
+          unread.delete(key);
+          yield progress;
+        }
+        if (unread.size > 0) continue;
+        if (over || signal.aborted || atRest()) return;
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+      }
+    } finally {
+      signal.removeEventListener("abort", abort);
+    }
+  }
+  return {
+    events,
+    states: () => states,
+    close() {
+      subscription.unsubscribe();
+      timer.cancel();
+    },
+  };
+}

@@ -1,0 +1,223 @@
+// The loop: what wakes which key, the resync that finds what hints missed, and the orphans of the world.
+import { order } from "../core/graph.ts";
+import type { AnyKind, View } from "../core/kind.ts";
+import { refKey, refOf, type Ref } from "../core/resource.ts";
+import { LABEL, type SandboxHint } from "../core/sandbox.ts";
+import type { Clock, Log, Random, World } from "../core/world.ts";
+import { limited } from "./act.ts";
+import { createPass, OBSERVE_MS, type Report } from "./controller.ts";
+import { createInterest, shownDigest, wantedDigest } from "./interest.ts";
+import { createPace } from "./pace.ts";
+import { createQueue } from "./queue.ts";
+import type { HistoryRow } from "./store/history.ts";
+import type { Store } from "./store.ts";
+
+export const RESYNC_MS = 60_000;
+/** How long `stop` waits for effects that run. */
+export const STOP_MS = 10_000;
+
+export interface LoopDeps {
+  readonly store: Store;
+  readonly kinds: ReadonlyMap<string, AnyKind>;
+  readonly world: World;
+  readonly view: () => View;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+}
+
+export interface Loop {
+  /** Resolves when every object and every orphan has been looked at once. */
+  readonly start: () => Promise<void>;
+  readonly stop: () => Promise<void>;
+  readonly settled: () => boolean;
+  /** The object, or something that it depends on outside the store, changed: ends its backoff. */
+  readonly wake: (ref: Ref) => void;
+  /** A hint about whatever has this uid; keeps a backoff. */
+  readonly wakeUid: (uid: string) => void;
+  readonly wakeKind: (kind: string) => void;
+  readonly reports: (listener: (report: Report) => void) => { unsubscribe(): void };
+}
+
+function parseKey(key: string): Ref {
+  const [kind = "", namespace = "", name = ""] = key.split("/");
+  return { kind, namespace, name };
+}
+
+export function createLoop(deps: LoopDeps): Loop {
+  const { store, kinds, world, clock, log } = deps;
+  const { objects } = store;
+  const listeners = new Set<(report: Report) => void>();
+  const interest = createInterest(kinds);
+  const digests = new Map<string, { readonly wanted: string; readonly shown: string }>();
+  /** Keys that the first pass still owes. */
+  const owed = new Set<string>();
+  const stopping = new AbortController();
+  let first: "waiting" | "scanning" | "running" | "done" = "waiting";
+  let started: () => void = () => undefined;
+
+  const report = (told: Report): void => {
+    for (const listener of listeners) listener(told);
+  };
+  const pass = createPass({ store, kinds, world, view: deps.view, report });
+
+  const queue = createQueue({
+    clock,
+    random: deps.random,
+    log,
+    run: async (key, signal) => {
+      try {
+        const verdict = await pass(parseKey(key), signal);
+        interest.waits(key, verdict.next === "wait" ? (verdict.on ?? []) : []);
+        return verdict;
+      } finally {
+        owed.delete(key);
+        checkFirst();
+      }
+    },
+  });
+
+  function checkFirst(): void {
+    if (first !== "running" || owed.size > 0) return;
+    first = "done";
+    log.info("the first pass over all objects is done", { objects: objects.list().length });
+    started();
+  }
+
+  function changed(row: HistoryRow): void {
+    const ref = refOf(row.object);
+    const key = refKey(ref);
+    const before = digests.get(key);
+    const now = { wanted: wantedDigest(row.object), shown: shownDigest(row.object) };
+    if (row.type === "DELETED") {
+      digests.delete(key);
+      interest.forget(ref);
+    } else {
+      digests.set(key, now);
+      if (before?.wanted !== now.wanted) interest.refers(row.object);
+    }
+    // A removed object is looked at once more: what it left in the world is an orphan.
+    if (row.type !== "MODIFIED" || before?.wanted !== now.wanted) queue.event(key);
+    const louder = row.type !== "MODIFIED" || before?.shown !== now.shown;
+    for (const other of interest.of(ref)) (louder ? queue.event : queue.hint)(other);
+  }
+
+  async function remember(): Promise<void> {
+    const pace = createPace(clock);
+    for (const object of objects.list()) {
+      digests.set(refKey(refOf(object)), { wanted: wantedDigest(object), shown: shownDigest(object) });
+      interest.refers(object);
+      await pace();
+    }
+  }
+
+  /** What the world holds and nobody wants. A kind that cannot tell now is asked again at the next resync. */
+  async function orphans(): Promise<readonly Ref[]> {
+    const found: Ref[] = [];
+    for (const kind of kinds.values()) {
+      try {
+        const limit = { ms: OBSERVE_MS, graceMs: 0, what: `listing what there is of ${kind.kind}` };
+        const names = await limited(clock, limit, () => kind.names(world), stopping.signal);
+        found.push(...names.filter((ref) => objects.get(ref) === undefined));
+      } catch (error) {
+        if (!stopping.signal.aborted) log.warn("what the world holds cannot be listed", { kind: kind.kind, error: String(error) });
+      }
+    }
+    return found;
+  }
+
+  async function resync(): Promise<void> {
+    const pace = createPace(clock);
+    for (const object of objects.list()) {
+      queue.hint(refKey(refOf(object)));
+      await pace();
+    }
+    for (const ref of await orphans()) queue.hint(refKey(ref));
+  }
+
+  async function resyncing(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      await clock.sleep(RESYNC_MS, stopping.signal);
+      await resync();
+    }
+  }
+
+  function hinted({ labels }: SandboxHint): void {
+    if (labels[LABEL.store] !== store.id) return;
+    const object = objects.byUid(labels[LABEL.uid] ?? "");
+    const ref = object === undefined ? labelled(labels) : refOf(object);
+    if (ref !== undefined && kinds.has(ref.kind)) queue.hint(refKey(ref));
+  }
+
+  function wakeAll(): void {
+    for (const object of objects.list()) queue.event(refKey(refOf(object)));
+  }
+
+  async function watching(): Promise<void> {
+    const on = {
+      hint: hinted,
+      relist: () => {
+        // The first connection comes with the first pass, which looks anyway.
+        if (first === "done") wakeAll();
+        else for (const object of objects.list()) queue.hint(refKey(refOf(object)));
+        void orphans().then((refs) => refs.forEach((ref) => queue.event(refKey(ref))));
+      },
+      down: (error: Error) => {
+        log.warn("the container engine does not answer", { error: error.message });
+        wakeAll();
+      },
+    };
+    await world.sandbox.watch(on, stopping.signal);
+  }
+
+  const background = (what: string, work: Promise<void>): void => {
+    work.catch((error: unknown) => {
+      if (!stopping.signal.aborted) log.error(`${what} ended`, { error: String(error) });
+    });
+  };
+
+  return {
+    async start() {
+      const done = new Promise<void>((resolve) => {
+        started = resolve;
+      });
+      first = "scanning";
+      objects.subscribe((rows) => rows.forEach(changed));
+      await remember();
+      const { ordered } = order(objects.list(), (object) => kinds.get(object.kind)?.needs(object) ?? []);
+      const keys = [...ordered.map(refOf), ...(await orphans())].map(refKey);
+      for (const key of keys) owed.add(key);
+      first = "running";
+      for (const key of keys) queue.event(key);
+      background("the watch on the container engine", watching());
+      background("the resync", resyncing());
+      checkFirst();
+      stopping.signal.addEventListener("abort", () => started());
+      await done;
+    },
+    async stop() {
+      stopping.abort();
+      await queue.stop(STOP_MS);
+    },
+    settled: () => first === "done",
+    wake: (ref) => queue.event(refKey(ref)),
+    wakeUid(uid) {
+      const object = objects.byUid(uid);
+      if (object !== undefined) queue.hint(refKey(refOf(object)));
+    },
+    wakeKind(kind) {
+      for (const object of objects.list(kind)) queue.event(refKey(refOf(object)));
+    },
+    reports(listener) {
+      listeners.add(listener);
+      return { unsubscribe: () => void listeners.delete(listener) };
+    },
+  };
+}
+
+/** The object that a label names, wanted or not. */
+function labelled(labels: Readonly<Record<string, string>>): Ref | undefined {
+  const kind = labels[LABEL.kind];
+  const name = labels[LABEL.name];
+  return kind === undefined || name === undefined ? undefined : { kind, namespace: labels[LABEL.namespace] ?? "", name };
+}

@@ -1,0 +1,16 @@
+// Keeps the event loop free during long synchronous work.
+import { setImmediate as breathe } from "node:timers/promises";
+import type { Clock } from "../core/world.ts";
+
+/** Longest stretch of work before others get a turn, in milliseconds. */
+export const STRETCH_MS = 20;
+
+/** Call between two pieces of work: gives the loop away when the stretch is used up. */
+export function createPace(clock: Clock, stretchMs = STRETCH_MS): () => Promise<void> {
+  let since = clock.monotonic();
+  return async () => {
+    if (clock.monotonic() - since < stretchMs) return;
+    await breathe();
+    since = clock.monotonic();
+  };
+}

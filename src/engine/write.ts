@@ -1,0 +1,175 @@
+// Writes of single objects through the API: create, update, server-side apply and merge patch, with the checks of an apply.
+import type { Control, WriteRequest } from "../core/control.ts";
+import { mergePatch, sameSpec } from "../core/diff.ts";
+import { refIn } from "../core/documents.ts";
+import { BeigeError, type Problem } from "../core/errors.ts";
+import { unknownReferences } from "../core/graph.ts";
+import { normaliseSpec, withoutServerFields } from "../core/normalise.ts";
+import { applyOwned, updateOwned, type Owned } from "../core/ownership.ts";
+import { refKey, refName, type Ref, type Resource } from "../core/resource.ts";
+import { isObject } from "../core/schema.ts";
+import { validateObject } from "../core/validate.ts";
+import { changedPaths } from "./apply/commit.ts";
+import type { StageDeps } from "./apply/stage.ts";
+import { beingDeleted, notFound } from "./language.ts";
+import { changedObject, newObject, sameObject, type Content } from "./object.ts";
+import { overlaid } from "./view.ts";
+
+type Body = Readonly<Record<string, unknown>>;
+
+const metadataOf = (body: unknown): Body => {
+  const metadata = isObject(body) ? body["metadata"] : undefined;
+  return isObject(metadata) ? metadata : {};
+};
+
+const refuse = (problems: readonly Problem[], ref: Ref): never => {
+  const first = problems[0];
+  const more = problems.length > 1 ? ` (and ${problems.length - 1} more)` : "";
+  throw new BeigeError("invalid", `${refName(ref)} is not valid: ${first?.message ?? ""}${more}`, {
+    problems,
+    ...(first?.hint === undefined ? {} : { hint: first.hint }),
+  });
+};
+
+/** uid and resourceVersion of a body are conditions; of an absent object none can hold. */
+function preconditions(ref: Ref, body: unknown, before: Resource | undefined): void {
+  const { uid, resourceVersion } = metadataOf(body);
+  if (uid !== undefined && uid !== "" && uid !== before?.metadata.uid) {
+    throw new BeigeError("conflict", `${refName(ref)} is not the object with that uid`, { hint: "read it again" });
+  }
+  if (resourceVersion === undefined || resourceVersion === "" || resourceVersion === before?.metadata.resourceVersion) return;
+  throw new BeigeError("conflict", `${refName(ref)} was changed meanwhile`, { hint: "read it again, and change what you read" });
+}
+
+/** The part of a patch's answer that people write. */
+const userPart = ({ apiVersion, kind, metadata, spec }: Resource): Body => ({
+  apiVersion,
+  kind,
+  metadata: {
+    name: metadata.name,
+    ...(metadata.namespace === "" ? {} : { namespace: metadata.namespace }),
+    ...(metadata.labels === undefined ? {} : { labels: metadata.labels }),
+    ...(metadata.annotations === undefined ? {} : { annotations: metadata.annotations }),
+  },
+  spec,
+});
+
+/** An empty mapping is how a patch removes the last label. */
+const ownedOf = (value: unknown): Owned => {
+  const { labels, annotations } = metadataOf(value) as { labels?: object; annotations?: object };
+  return {
+    metadata: { ...(labels === undefined ? {} : { labels }), ...(annotations === undefined ? {} : { annotations }) },
+    spec: (value as Body)["spec"],
+  };
+};
+
+const named = (value: unknown, ref: Ref): unknown => {
+  // Clients may leave the name to the address that they write to.
+  if (!isObject(value)) return value;
+  const metadata = { name: ref.name, ...(ref.namespace === "" ? {} : { namespace: ref.namespace }), ...metadataOf(value) };
+  if (ref.namespace === "" && metadata.namespace === "") delete metadata.namespace;
+  return { ...value, metadata };
+};
+
+interface Prepared {
+  readonly before?: Resource;
+  readonly after: Resource;
+  readonly warnings: readonly string[];
+}
+
+function wantedValue(request: WriteRequest, before: Resource | undefined): unknown {
+  const { ref, op } = request;
+  if (op !== "merge") return named(withoutServerFields(request.body), ref);
+  if (before === undefined) throw notFound(ref);
+  return withoutServerFields(mergePatch(userPart(before), withoutServerFields(request.body)));
+}
+
+/** Throws `invalid` when the body is for another object. */
+function checkIdentity(value: unknown, ref: Ref, deps: StageDeps): void {
+  const problems = validateObject(value, deps.language.schemas).map((p): Problem => ({
+    message: p.message,
+    path: p.path,
+    object: `${ref.kind}/${ref.name}`,
+    ...(p.hint === undefined ? {} : { hint: p.hint }),
+  }));
+  if (problems.length > 0) refuse(problems, ref);
+  const own = refIn(value, deps.language.schemas);
+  if (own !== undefined && refKey(own) === refKey(ref)) return;
+  refuse(
+    [{ message: `the object is for ${own === undefined ? "nobody" : refName(own)}, not for ${refName(ref)}`, path: "/metadata/name" }],
+    ref,
+  );
+}
+
+/** Fields after the write, with their owners. Throws `conflict` where others own them. */
+function contentOf(deps: StageDeps, request: WriteRequest, value: unknown, before: Resource | undefined): Content {
+  const { ref, manager, force } = request;
+  const { schemas } = deps.language;
+  const time = new Date(deps.clock.now()).toISOString();
+  const managedFields = before?.metadata.managedFields ?? [];
+  const sent = ownedOf(value);
+  if (request.op !== "apply") {
+    const after = { ...sent, spec: normaliseSpec(ref.kind, sent.spec, schemas) };
+    const was = before === undefined ? {} : { before };
+    const owners = updateOwned({ kind: ref.kind, ...was, after, sent, managedFields, manager, time, schemas });
+    return { spec: after.spec, ...(sent.metadata as Pick<Content, "labels" | "annotations">), managedFields: owners };
+  }
+  const live = before === undefined ? {} : { live: before };
+  const done = applyOwned({ kind: ref.kind, ...live, managedFields, manager, applied: sent, force, time, schemas });
+  if (!force && done.conflicts.length > 0) {
+    const problems = done.conflicts.map((c) => ({
+      message: `conflict with "${c.manager}" using beige.dev/v1`,
+      path: `/${c.path.replaceAll(".", "/")}`,
+      object: `${ref.kind}/${ref.name}`,
+    }));
+    const text = done.conflicts.map((c) => `${c.path} is owned by ${c.manager}`).join("; ");
+    throw new BeigeError("conflict", `${refName(ref)}: ${text}`, { problems, hint: "force the write to take the fields" });
+  }
+  return { spec: normaliseSpec(ref.kind, done.merged.spec, schemas), ...done.merged.metadata, managedFields: done.managedFields };
+}
+
+function checked(deps: StageDeps, after: Resource, ref: Ref): readonly string[] {
+  const { language } = deps;
+  const view = overlaid(deps.view(), { put: [{ object: after }], removed: [] });
+  const problems = language.check(after, view);
+  if (problems.length > 0) refuse(problems, ref);
+  // A reference may come to life later: the object waits for it.
+  return unknownReferences([after], language.needs, (to) => view.get(to) !== undefined).map((p) => p.message);
+}
+
+function prepare(deps: StageDeps, request: WriteRequest): Prepared {
+  const { ref, op } = request;
+  const kind = deps.language.kind(ref.kind);
+  const before = deps.store.objects.get(ref);
+  if (op === "create" && before !== undefined) {
+    throw new BeigeError("conflict", `${refName(ref)} already exists`, { hint: "update it, or apply" });
+  }
+  if (op === "update" && before === undefined) throw notFound(ref);
+  preconditions(ref, request.body, before);
+  const value = wantedValue(request, before);
+  checkIdentity(value, ref, deps);
+  const content = contentOf(deps, request, value, before);
+  if (before === undefined) {
+    const birth = {
+      uid: deps.random.uuid(),
+      now: deps.clock.now(),
+      ...(kind.finalizer === undefined ? {} : { finalizer: kind.finalizer }),
+    };
+    const after = newObject(ref, content, birth);
+    return { after, warnings: checked(deps, after, ref) };
+  }
+  const after = changedObject(before, content, sameSpec(ref.kind, before.spec, content.spec, deps.language.schemas));
+  if (after.metadata.generation !== before.metadata.generation && before.metadata.deletionTimestamp !== undefined) throw beingDeleted(ref);
+  return { before, after, warnings: checked(deps, after, ref) };
+}
+
+/** A dry run answers the object as it would be, with the resourceVersion that it has. */
+export async function write(deps: StageDeps, request: WriteRequest): Promise<Awaited<ReturnType<Control["write"]>>> {
+  const { before, after, warnings } = prepare(deps, request);
+  const created = before === undefined;
+  if (before !== undefined && sameObject(before, after)) return { object: before, created: false, warnings };
+  if (request.dryRun) return { object: after, created, warnings };
+  const revision = { manager: request.manager, fields: changedPaths(before, after) };
+  deps.store.objects.write([{ type: "put", object: after, revision }], "full");
+  return { object: deps.store.objects.get(request.ref) ?? after, created, warnings };
+}

@@ -1,0 +1,194 @@
+// The one door of every tool call: policy, guards, a durable audit row, the effect, its outcome. Whichever way it came in.
+import type { Audit, AuditCall } from "../core/audit.ts";
+import { type CallRequest, type CallResult, type CallTool, denialText, isCoreTool } from "../core/call.ts";
+import { capArgs } from "../core/cap.ts";
+import { asBeigeError, BeigeError } from "../core/errors.ts";
+import type { ToolRequestInput } from "../core/plugin.ts";
+import { decide, type Permission } from "../core/policy.ts";
+import { type Agent, nsName } from "../core/resource.ts";
+import type { Sandbox } from "../core/sandbox.ts";
+import type { AgentState, Calls, Clock, Directory, Log, Random, Secrets } from "../core/world.ts";
+import { messageOf } from "./deadline.ts";
+import { runHandler } from "./handlers.ts";
+import type { HookRunner } from "./hooks.ts";
+import { failure, insideOf, type ToolOutcome } from "./inside.ts";
+import type { Plugins } from "./plugins.ts";
+import { createRunningCalls, type RunningCalls } from "./running.ts";
+import { createTokens, type Tokens } from "./tokens.ts";
+import { auditArgs, runCoreTool } from "./tools.ts";
+
+export interface CallDeps {
+  readonly directory: Pick<Directory, "agentByUid">;
+  readonly audit: Pick<Audit, "begin" | "end" | "denied">;
+  readonly plugins: Pick<Plugins, "owners" | "find">;
+  readonly hooks: Pick<HookRunner, "guardCall" | "observeCall">;
+  readonly sandbox: Pick<Sandbox, "exec">;
+  readonly agents: Pick<AgentState, "active">;
+  readonly secrets: Pick<Secrets, "redact">;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+}
+
+/** Longest output to a model, and to a person or program on the API; both even numbers of bytes. */
+const MODEL_BYTES_MAX = 64 * 1024;
+const RAW_BYTES_MAX = 1024 * 1024;
+
+type Allowed = Permission & { readonly allowed: true };
+
+/** One call on its way through the door. */
+interface Passing {
+  readonly id: string;
+  readonly request: CallRequest;
+  readonly agent: Agent;
+  readonly name: string;
+  readonly row: AuditCall;
+}
+
+const NOTHING = new Uint8Array();
+
+function permit(deps: CallDeps, request: CallRequest, agent: Agent): Permission {
+  const { principal, tool, input } = request;
+  if (principal.kind === "viewer") return { allowed: false, reason: "a viewer calls no tools" };
+  if (principal.kind === "agent" && principal.uid !== agent.metadata.uid)
+    return { allowed: false, reason: "an agent calls its own tools only" };
+  if (isCoreTool(tool) && !("params" in input)) return { allowed: false, reason: "core tools are not called from inside the sandbox" };
+  return decide(agent, deps.plugins.owners, tool);
+}
+
+/** A plugin tool takes words; a caller with named parameters gives them as `args`. */
+function wordsOf(request: CallRequest): readonly string[] | undefined {
+  if ("args" in request.input) return request.input.args;
+  const { args } = request.input.params;
+  return Array.isArray(args) && args.every((word) => typeof word === "string") ? args : undefined;
+}
+
+function argsOf(request: CallRequest): readonly string[] {
+  const { tool, input } = request;
+  if (isCoreTool(tool) && "params" in input) return auditArgs(tool, input.params);
+  return wordsOf(request) ?? [JSON.stringify("params" in input ? input.params : {})];
+}
+
+function rowOf(deps: CallDeps, request: CallRequest, agent: Agent): AuditCall {
+  const core = isCoreTool(request.tool);
+  return {
+    agent: nsName(agent.metadata.namespace, agent.metadata.name),
+    type: core ? "core_tool" : "tool",
+    tool: request.tool,
+    args: capArgs(argsOf(request).map(deps.secrets.redact)),
+    decision: "allowed",
+    target: core ? "sandbox" : "gateway",
+    principal: request.principal.kind,
+    ...(request.session === undefined ? {} : { session: request.session }),
+    ...(request.parent === undefined ? {} : { parent: request.parent }),
+  };
+}
+
+async function deny(deps: CallDeps, passing: Passing, reason: string | undefined): Promise<CallResult> {
+  const text = denialText(passing.request.tool, passing.name);
+  const error = reason === undefined ? text : `${text} (${reason})`;
+  await deps.audit.denied(passing.id, { ...passing.row, decision: "denied" }, error);
+  return { call: passing.id, success: false, output: NOTHING, exitCode: 1, error, outcome: "denied" };
+}
+
+async function guard(deps: CallDeps, passing: Passing): Promise<string | undefined> {
+  const { id, name, row, request } = passing;
+  const session = request.session === undefined ? {} : { session: request.session };
+  const verdict = await deps.hooks.guardCall({ agent: name, tool: request.tool, args: row.args, callId: id, ...session });
+  return verdict?.deny;
+}
+
+function runCore(deps: CallDeps, tokens: Tokens, passing: Passing, signal: AbortSignal): Promise<ToolOutcome> {
+  const { request, id, name } = passing;
+  const { uid } = request.agent;
+  const container = deps.agents.active(uid);
+  if (container === undefined) {
+    throw new BeigeError("unavailable", `sandbox of agent ${name} is not running`, { hint: `beige describe agent ${name}` });
+  }
+  if (!isCoreTool(request.tool) || !("params" in request.input)) throw new BeigeError("internal", `${request.tool} is no core tool`);
+  const token = tokens.mint({ uid, call: id, ...(request.session === undefined ? {} : { session: request.session }) });
+  const capBytes = request.principal.kind === "agent" ? MODEL_BYTES_MAX : RAW_BYTES_MAX;
+  const context = { call: id, token, capBytes, clock: deps.clock, inside: insideOf(deps.sandbox, container) };
+  return runCoreTool(request.tool, request.input.params, context, signal).finally(() => tokens.drop(token));
+}
+
+async function runPlugin(deps: CallDeps, passing: Passing, allowed: Allowed, signal: AbortSignal): Promise<ToolOutcome> {
+  const { request, agent, name, id } = passing;
+  const plugin = allowed.kind === "tool" ? allowed.plugin : undefined;
+  const found = plugin === undefined ? undefined : deps.plugins.find(agent, plugin, allowed.tool);
+  if (found === undefined) return failure(`tool '${request.tool}' is not loaded: beige get plugins`, 69);
+  const args = wordsOf(request);
+  if (args === undefined) return failure(`${request.tool}: args must be a list of text`, 2);
+  const input: ToolRequestInput = "args" in request.input ? request.input : { args };
+  const context = {
+    agent: name,
+    principal: request.principal,
+    call: id,
+    clock: deps.clock,
+    redact: deps.secrets.redact,
+    ...(request.session === undefined ? {} : { session: request.session }),
+  };
+  return runHandler(found, input, context, signal);
+}
+
+/** What was thrown, as the outcome of a call: only what is no fault of the tool is thrown on, after the outcome row. */
+function outcomeOfError(thrown: unknown, signal: AbortSignal): { readonly outcome: ToolOutcome; readonly thrown?: BeigeError } {
+  if (signal.aborted) {
+    return { outcome: { output: NOTHING, exitCode: 130, outcome: "cancelled", error: messageOf(signal.reason) } };
+  }
+  const error = asBeigeError(thrown);
+  if (error.code === "invalid") return { outcome: failure(error.message, 2) };
+  return { outcome: failure(error.message, 69), thrown: error };
+}
+
+async function perform(deps: CallDeps, passing: Passing, run: () => Promise<ToolOutcome>, signal: AbortSignal): Promise<CallResult> {
+  const { id, row, request } = passing;
+  await deps.audit.begin(id, row);
+  const from = deps.clock.monotonic();
+  const ended = await Promise.resolve()
+    .then(run)
+    .then(
+      (outcome): ReturnType<typeof outcomeOfError> => ({ outcome: cutOutcome(outcome, signal) }),
+      (thrown: unknown) => outcomeOfError(thrown, signal),
+    );
+  const { output, exitCode, error, outcome, truncated } = ended.outcome;
+  const durationMs = Math.round(deps.clock.monotonic() - from);
+  const said = error === undefined ? {} : { error };
+  const kept = { durationMs, exitCode, outputBytes: output.length, ...said, ...(outcome === "denied" ? {} : { outcome }) };
+  await deps.audit.end(id, row, kept).catch((thrown: unknown) => {
+    deps.log.error("outcome of a call was not written", { call: id, error: messageOf(thrown) });
+  });
+  const session = request.session === undefined ? {} : { session: request.session };
+  void deps.hooks.observeCall({ agent: passing.name, tool: request.tool, args: row.args, callId: id, exitCode, durationMs, ...session });
+  if (ended.thrown !== undefined) throw ended.thrown;
+  return { call: id, success: exitCode === 0, output, exitCode, outcome, ...said, ...(truncated === true ? { truncated } : {}) };
+}
+
+/** A command that was cut says why it was, in whoever's words cut it. */
+const cutOutcome = (outcome: ToolOutcome, signal: AbortSignal): ToolOutcome =>
+  outcome.outcome === "cancelled" && signal.aborted ? { ...outcome, error: messageOf(signal.reason) } : outcome;
+
+export function createCalls(deps: CallDeps): { readonly call: CallTool; readonly calls: Calls; readonly tokens: Tokens } {
+  const tokens = createTokens(deps.random);
+  const running: RunningCalls = createRunningCalls();
+  const call: CallTool = async (request, signal) => {
+    const agent = deps.directory.agentByUid(request.agent.uid);
+    if (agent === undefined) throw new BeigeError("not_found", `agent ${request.agent.name} does not exist`, { hint: "beige get agents" });
+    const name = nsName(agent.metadata.namespace, agent.metadata.name);
+    const passing: Passing = { id: deps.random.uuid(), request, agent, name, row: rowOf(deps, request, agent) };
+    const permission = permit(deps, request, agent);
+    if (!permission.allowed) return deny(deps, passing, permission.reason);
+    const job = running.enter(agent.metadata.uid, signal);
+    if (job === undefined) return { ...failure("too many calls of this agent run already, retry", 75), call: passing.id, success: false };
+    try {
+      const refusal = await guard(deps, passing);
+      if (refusal !== undefined) return await deny(deps, passing, refusal);
+      const run = (): Promise<ToolOutcome> =>
+        permission.kind === "core_tool" ? runCore(deps, tokens, passing, job.signal) : runPlugin(deps, passing, permission, job.signal);
+      return await perform(deps, passing, run, job.signal);
+    } finally {
+      job.leave();
+    }
+  };
+  return { call, calls: running, tokens };
+}

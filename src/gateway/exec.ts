@@ -1,0 +1,43 @@
+// Runs a shell command inside the sandbox.
+import type { Clock } from "../core/world.ts";
+import { endOf, type Inside, type ToolOutcome } from "./inside.ts";
+import { HeadAndTail, WholeFile } from "./output.ts";
+
+export interface ExecParams {
+  readonly command: string;
+  readonly timeoutMs: number;
+  readonly cwd: string;
+}
+
+export interface ExecContext {
+  readonly call: string;
+  /** Attributes launcher calls inside the command. */
+  readonly token: string;
+  /** Longest output to the caller, in bytes. */
+  readonly capBytes: number;
+  readonly clock: Pick<Clock, "after">;
+}
+
+export const EXEC_DEFAULT_MS = 120_000;
+export const EXEC_MAX_MS = 3_600_000;
+
+export async function exec(inside: Inside, params: ExecParams, context: ExecContext, signal: AbortSignal): Promise<ToolOutcome> {
+  const { command, timeoutMs, cwd } = params;
+  const handle = await inside.exec({ command: ["sh", "-c", command], cwd, env: { BEIGE_CALL: context.token }, timeoutMs }, signal);
+  // Nothing is sent: a command that reads its input ends instead of waiting.
+  const closed = handle.end().catch(() => undefined);
+  const kept = new HeadAndTail(context.capBytes);
+  const whole = new WholeFile(inside, context.clock, context.call);
+  for await (const { data } of handle.output) {
+    const before = kept.cut || kept.total + data.length <= context.capBytes ? undefined : kept.render(() => "");
+    kept.add(data);
+    if (before !== undefined) await whole.write(before);
+    if (kept.cut) await whole.write(data);
+  }
+  const exit = await handle.exit;
+  await closed;
+  const where = whole.started ? await whole.finish() : "";
+  const note = (leftOut: number): string => `\n[${leftOut} bytes left out${where === "" ? "" : `; ${where}`}]\n`;
+  const output = kept.render(note);
+  return { ...endOf(exit, timeoutMs), output, ...(kept.cut ? { truncated: true } : {}) };
+}

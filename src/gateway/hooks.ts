@@ -1,0 +1,106 @@
+// Runs the hooks of plugins: guards fail closed within 5 s, observers never hold anybody up.
+import { BeigeError } from "../core/errors.ts";
+import type { CallHookInput, Hooks } from "../core/plugin.ts";
+import type { Clock, Log } from "../core/world.ts";
+import { limited, messageOf } from "./deadline.ts";
+
+export interface HookDeps {
+  readonly plugins: { hooks(): readonly { readonly plugin: string; readonly hooks: Hooks }[] };
+  readonly clock: Pick<Clock, "after">;
+  readonly log: Log;
+  /** Replaces secrets: what a hook throws is shown to callers. */
+  readonly redact: (text: string) => string;
+}
+
+type Input<K extends keyof Hooks> = Parameters<NonNullable<Hooks[K]>>[0];
+
+export interface HookRunner {
+  /** The first denial, or nothing. A guard that throws, hangs or answers nonsense denies. */
+  guardCall(input: CallHookInput): Promise<{ readonly deny: string } | undefined>;
+  /** Observers: nobody needs to wait for them, and they never reject. */
+  observeCall(input: Input<"postToolCall">): Promise<void>;
+  /** The text as the last transform left it. */
+  prePrompt(input: Input<"prePrompt">): Promise<{ readonly deny: string } | { readonly text: string }>;
+  postResponse(input: Input<"postResponse">): Promise<void>;
+  modelSwitched(input: Input<"modelSwitched">): Promise<void>;
+}
+
+const HOOK_MS = 5_000;
+const REASON_MAX = 1_024;
+const TEXT_MAX = 4 * 1024 * 1024;
+/** Observers of one sort that run at once; more are dropped and counted in the log. */
+const OBSERVERS_MAX = 256;
+
+const denied = (answer: unknown): string | undefined => {
+  const deny = (answer as { deny?: unknown } | undefined)?.deny;
+  if (deny === undefined) return undefined;
+  if (typeof deny !== "string") throw new BeigeError("invalid", "answered a denial without a reason");
+  return deny === "" ? "denied" : deny;
+};
+
+export function createHooks(deps: HookDeps): HookRunner {
+  const say = (text: string): string => deps.redact(text).slice(0, REASON_MAX);
+  let observing = 0;
+
+  const guard = async <T>(
+    plugin: string,
+    name: string,
+    run: () => Promise<T>,
+  ): Promise<{ readonly value: T } | { readonly deny: string }> => {
+    try {
+      const value = await limited(deps.clock, { ms: HOOK_MS, what: `hook ${name}` }, run);
+      const deny = denied(value);
+      return deny === undefined ? { value } : { deny: say(deny) };
+    } catch (error) {
+      const why = say(messageOf(error));
+      deps.log.warn("guard failed", { plugin, hook: name, error: why });
+      return { deny: `guard ${name} of plugin ${plugin} failed: ${why}` };
+    }
+  };
+
+  const watch = async (plugin: string, name: string, run: () => Promise<void>): Promise<void> => {
+    if (observing >= OBSERVERS_MAX) return deps.log.warn("observers are slow: one was left out", { plugin, hook: name });
+    observing += 1;
+    try {
+      await limited(deps.clock, { ms: HOOK_MS, what: `hook ${name}` }, run);
+    } catch (error) {
+      deps.log.warn("observer failed", { plugin, hook: name, error: say(messageOf(error)) });
+    } finally {
+      observing -= 1;
+    }
+  };
+  const observe = async <K extends "postToolCall" | "postResponse" | "modelSwitched">(name: K, input: Input<K>): Promise<void> => {
+    const watching = deps.plugins.hooks().flatMap(({ plugin, hooks }) => {
+      const hook = hooks[name] as ((input: Input<K>) => Promise<void>) | undefined;
+      return hook === undefined ? [] : [watch(plugin, name, () => hook(input))];
+    });
+    await Promise.all(watching);
+  };
+
+  return {
+    guardCall: async (input) => {
+      for (const { plugin, hooks } of deps.plugins.hooks()) {
+        const hook = hooks.preToolCall;
+        if (hook === undefined) continue;
+        const answer = await guard(plugin, "preToolCall", () => hook(input));
+        if ("deny" in answer) return answer;
+      }
+      return undefined;
+    },
+    prePrompt: async (input) => {
+      let text = input.text;
+      for (const { plugin, hooks } of deps.plugins.hooks()) {
+        const hook = hooks.prePrompt;
+        if (hook === undefined) continue;
+        const answer = await guard(plugin, "prePrompt", () => hook({ ...input, text }));
+        if ("deny" in answer) return answer;
+        const next = (answer.value as { text?: unknown } | undefined)?.text;
+        if (typeof next === "string" && next.length <= TEXT_MAX) text = next;
+      }
+      return { text };
+    },
+    observeCall: (input) => observe("postToolCall", input),
+    postResponse: (input) => observe("postResponse", input),
+    modelSwitched: (input) => observe("modelSwitched", input),
+  };
+}

@@ -1,0 +1,184 @@
+// Conversations by agent and key: an index on the shelf, files below BEIGE_HOME, and the few that are in memory.
+import { createHash } from "node:crypto";
+import { BeigeError } from "../core/errors.ts";
+import { sessionFolder } from "../core/paths.ts";
+import type { ChatContext, ChatEvent, ChatOptions, LiveSession, SessionRuntime, SessionTool } from "../core/chat.ts";
+import type { Agent } from "../core/resource.ts";
+import type { Clock, Directory, Log, Random, Shelf } from "../core/world.ts";
+import { candidatesOf } from "./models.ts";
+import { systemPrompt, type PackageOf } from "./prompt.ts";
+
+export const DEFAULT_SESSION = "cli:default";
+/** A conversation that nobody used for this long leaves memory; its file stays. */
+export const IDLE_MS = 10 * 60_000;
+
+const KEY = /^[a-z][a-z0-9_-]{0,31}(?::[\x21-\x39\x3b-\x7e]{1,128}){1,2}$/;
+
+/** `channel:id[:id]`. Throws `invalid` for anything else. */
+export function sessionKey(key: string): string {
+  if (KEY.test(key)) return key;
+  throw new BeigeError("invalid", `session key ${JSON.stringify(key.slice(0, 80))} is not CHANNEL:ID or CHANNEL:ID:ID`, {
+    hint: "such as cli:default; letters, digits and punctuation without spaces",
+  });
+}
+
+/** Keys may hold anything printable: names of rows and files are made of their hash. */
+const hashOf = (key: string): string => createHash("sha256").update(key).digest("hex").slice(0, 16);
+const rowKey = (uid: string, key: string): string => `session/${uid}/${hashOf(key)}`;
+
+export interface SessionRow {
+  readonly key: string;
+  readonly id: string;
+  readonly file: string;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+  /** Inbox id of the message that started it anew, so that a resumed message does not do it again. */
+  readonly startedBy?: string;
+  /** Why its older history is not in it. */
+  readonly note?: string;
+}
+
+/** What one turn lends to its session while it runs. */
+export interface Lent {
+  stream(context: ChatContext, options: ChatOptions, signal: AbortSignal): AsyncIterable<ChatEvent>;
+  readonly tool: (name: string) => SessionTool["run"];
+}
+
+export interface Held {
+  readonly live: LiveSession;
+  /** Ends the loan; the conversation stays in memory for a while. */
+  release(): void;
+  /** Takes it out of memory at once: it did not end as it should. */
+  discard(): void;
+}
+
+export interface SessionBook {
+  open(agent: Agent, ask: { readonly key: string; readonly inbox: string; readonly fresh: boolean }, lent: Lent): Promise<Held>;
+  /** Takes all conversations of an agent out of memory; all agents when absent. */
+  close(uid?: string): void;
+  rows(uid: string): readonly SessionRow[];
+  readonly inMemory: () => number;
+}
+
+export interface BookDeps {
+  readonly runtime: SessionRuntime;
+  readonly directory: Directory;
+  readonly shelf: Shelf;
+  readonly home: string;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  readonly packageOf: PackageOf;
+  readonly tools: readonly { readonly name: string; readonly description: string; readonly parameters: object }[];
+}
+
+interface Entry {
+  readonly uid: string;
+  readonly generation: number;
+  readonly live: LiveSession;
+  readonly lend: (lent: Lent | undefined) => void;
+  timer?: { cancel(): void };
+}
+
+export function createBook(deps: BookDeps): SessionBook {
+  const entries = new Map<string, Entry>();
+  const drop = (at: string): void => {
+    const entry = entries.get(at);
+    if (entry === undefined) return;
+    entries.delete(at);
+    entry.timer?.cancel();
+    entry.lend(undefined);
+    entry.live.dispose();
+  };
+  return {
+    async open(agent, ask, lent) {
+      const at = rowKey(agent.metadata.uid, ask.key);
+      const known = readRow(deps.shelf, at);
+      const anew = ask.fresh && known?.startedBy !== ask.inbox;
+      const held = entries.get(at);
+      // A changed agent has other instructions or tools: the conversation is read again from its file.
+      if (held !== undefined && (anew || held.generation !== agent.metadata.generation)) drop(at);
+      const entry = entries.get(at) ?? (await load(deps, agent, { ask, at, known: anew ? undefined : known }));
+      entries.set(at, entry);
+      entry.timer?.cancel();
+      entry.lend(lent);
+      return {
+        live: entry.live,
+        release() {
+          entry.lend(undefined);
+          entry.timer = deps.clock.after(IDLE_MS, () => drop(at));
+        },
+        discard: () => drop(at),
+      };
+    },
+    close(uid) {
+      for (const [at, entry] of entries) if (uid === undefined || entry.uid === uid) drop(at);
+    },
+    rows: (uid) => deps.shelf.list(`session/${uid}/`).flatMap((row) => parseRow(row.value) ?? []),
+    inMemory: () => entries.size,
+  };
+}
+
+function parseRow(text: string | undefined): SessionRow | undefined {
+  if (text === undefined) return undefined;
+  try {
+    const row = JSON.parse(text) as Partial<SessionRow> | null;
+    return typeof row?.id === "string" && typeof row.file === "string" && typeof row.key === "string" ? (row as SessionRow) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const readRow = (shelf: Shelf, at: string): SessionRow | undefined => parseRow(shelf.get(at));
+
+interface Loading {
+  readonly ask: { readonly key: string; readonly inbox: string; readonly fresh: boolean };
+  readonly at: string;
+  readonly known: SessionRow | undefined;
+}
+
+async function load(deps: BookDeps, agent: Agent, loading: Loading): Promise<Entry> {
+  const { ask, at, known } = loading;
+  const loan: { lent?: Lent } = {};
+  const id = known?.id ?? `${hashOf(ask.key)}-${deps.clock.now().toString(36)}-${deps.random.hex(4)}`;
+  const live = await deps.runtime.open({
+    folder: sessionFolder(deps.home, agent.metadata),
+    id,
+    ...(known === undefined ? {} : { file: known.file }),
+    systemPrompt: systemPrompt(agent, deps.packageOf),
+    cwd: "/workspace",
+    tools: toolsOf(deps, agent, loan),
+    thinking: agent.spec.model.thinking,
+    model: candidatesOf(deps.directory, agent, undefined)[0]?.model ?? { id: agent.spec.model.id, contextWindow: 128_000, maxTokens: 8192, input: ["text"], reasoning: false },
+    stream: (context, options, signal) => lender(loan).stream(context, options, signal),
+  });
+  if (live.note !== undefined) deps.log.warn("session repaired", { agent: agent.metadata.name, session: ask.key, note: live.note });
+  const now = deps.clock.now();
+  const row: SessionRow = {
+    key: ask.key,
+    id,
+    file: live.file,
+    createdAt: known?.createdAt ?? now,
+    updatedAt: now,
+    ...(ask.fresh ? { startedBy: ask.inbox } : known?.startedBy === undefined ? {} : { startedBy: known.startedBy }),
+    ...(live.note === undefined ? {} : { note: live.note }),
+  };
+  // Before the first message goes in: a crash after that finds the file.
+  deps.shelf.set(at, JSON.stringify(row), true);
+  return { uid: agent.metadata.uid, generation: agent.metadata.generation, live, lend: (lent) => lendTo(loan, lent) };
+}
+
+const lendTo = (loan: { lent?: Lent }, lent: Lent | undefined): void => {
+  if (lent === undefined) delete loan.lent;
+  else loan.lent = lent;
+};
+
+function lender(loan: { readonly lent?: Lent }): Lent {
+  if (loan.lent === undefined) throw new BeigeError("internal", "the session works without a turn");
+  return loan.lent;
+}
+
+const toolsOf = (deps: BookDeps, agent: Agent, loan: { readonly lent?: Lent }): readonly SessionTool[] =>
+  deps.tools
+    .filter((tool) => (agent.spec.coreTools as readonly string[]).includes(tool.name))
+    .map((tool) => ({ ...tool, run: (id, params, signal) => lender(loan).tool(tool.name)(id, params, signal) }));

@@ -1,0 +1,153 @@
+// Listens for each agent on a socket of its own: who comes in by it is that agent, whatever the frames say.
+import { chmod, chown, lstat, mkdir, readdir, rmdir, unlink } from "node:fs/promises";
+import { createServer, type Server } from "node:net";
+import type { AgentId, CallTool } from "../core/call.ts";
+import { BeigeError } from "../core/errors.ts";
+import { SOCKET_PATH_MAX, socketFolder, socketPath } from "../core/paths.ts";
+import type { Clock, Log, Sockets } from "../core/world.ts";
+import { Peers } from "./peers.ts";
+import type { Tokens } from "./tokens.ts";
+
+export interface SocketDeps {
+  readonly home: string;
+  readonly call: CallTool;
+  readonly tokens: Pick<Tokens, "find">;
+  /** PID 1 of a container said that it is up. */
+  readonly onHello: (uid: string, container: string) => void;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+interface Listener {
+  readonly agent: AgentId;
+  readonly server: Server;
+  readonly peers: Peers;
+  readonly ino: number;
+}
+
+type Owner = { readonly uid: number; readonly gid: number };
+
+const CLOSING = "gateway closes this socket";
+
+/** Removes what an earlier gateway left: a socket, or the empty folder that an engine makes where a mount's source is missing. */
+async function clear(path: string): Promise<void> {
+  const left = await lstat(path).catch(() => undefined);
+  if (left === undefined) return;
+  if (
+    left.isDirectory() &&
+    (await rmdir(path).then(
+      () => true,
+      () => false,
+    ))
+  )
+    return;
+  if (!left.isSocket()) throw new BeigeError("unavailable", `${path} is in the way: it is no socket`, { hint: `ls -ld ${path}` });
+  await unlink(path);
+}
+
+async function makeFolder(path: string): Promise<void> {
+  await mkdir(path, { recursive: true, mode: 0o711 });
+  const stats = await lstat(path);
+  if (!stats.isDirectory()) throw new BeigeError("unavailable", `${path} is in the way: it is no folder`, { hint: `ls -ld ${path}` });
+  await chmod(path, 0o711);
+}
+
+async function listen(server: Server, path: string, owner: Owner): Promise<number> {
+  await new Promise<void>((done, fail) => {
+    server.once("error", fail);
+    server.listen({ path, backlog: 511 }, () => {
+      server.off("error", fail);
+      done();
+    });
+  });
+  await chmod(path, 0o600);
+  if (process.getuid?.() === 0) await chown(path, owner.uid, owner.gid);
+  return (await lstat(path)).ino;
+}
+
+function checkLength(path: string): void {
+  const size = Buffer.byteLength(path);
+  if (size <= SOCKET_PATH_MAX) return;
+  throw new BeigeError("invalid", `socket path ${path} has ${size} bytes, and a unix socket takes ${SOCKET_PATH_MAX}`, {
+    hint: "use a shorter BEIGE_HOME",
+  });
+}
+
+async function openListener(deps: SocketDeps, agent: AgentId, owner: Owner): Promise<Listener> {
+  const path = socketPath(deps.home, agent.uid);
+  checkLength(path);
+  await makeFolder(socketFolder(deps.home, agent.uid));
+  await clear(path);
+  const peers = new Peers({ ...deps, agent });
+  const server = createServer({ allowHalfOpen: true }, (socket) => peers.add(socket));
+  server.on("error", (error) => deps.log.warn("socket of agent failed", { agent: agent.name, error: error.message }));
+  try {
+    return { agent, server, peers, ino: await listen(server, path, owner) };
+  } catch (error) {
+    server.close();
+    const message = error instanceof Error ? error.message : String(error);
+    throw new BeigeError("unavailable", `socket ${path} cannot be opened: ${message}`, { cause: error });
+  }
+}
+
+async function closeListener(deps: SocketDeps, uid: string, listener: Listener): Promise<void> {
+  const closed = new Promise((done) => listener.server.close(done));
+  listener.peers.end(CLOSING);
+  await closed;
+  await dropSocket(deps.home, uid);
+}
+
+async function dropSocket(home: string, uid: string): Promise<void> {
+  const path = socketPath(home, uid);
+  const left = await lstat(path).catch(() => undefined);
+  if (left?.isSocket() === true) await unlink(path).catch(() => undefined);
+}
+
+export function createSockets(deps: SocketDeps): Sockets & { closeAll(): Promise<void> } {
+  const listeners = new Map<string, Listener>();
+  /** One change of one agent's socket at a time. */
+  const turns = new Map<string, Promise<unknown>>();
+  const inTurn = <T>(uid: string, work: () => Promise<T>): Promise<T> => {
+    const mine = (turns.get(uid) ?? Promise.resolve()).then(work);
+    const settled = mine.catch(() => undefined);
+    turns.set(uid, settled);
+    void settled.then(() => turns.get(uid) === settled && turns.delete(uid));
+    return mine;
+  };
+  const close = (uid: string): Promise<void> =>
+    inTurn(uid, async () => {
+      const listener = listeners.get(uid);
+      listeners.delete(uid);
+      if (listener === undefined) await dropSocket(deps.home, uid);
+      else await closeListener(deps, uid, listener);
+    });
+  return {
+    seen: (uid) => {
+      const listener = listeners.get(uid);
+      return { listening: listener?.server.listening === true, hellos: listener?.peers.hellos ?? [] };
+    },
+    open: (agent, owner) =>
+      inTurn(agent.uid, async () => {
+        const had = listeners.get(agent.uid);
+        const there = await lstat(socketPath(deps.home, agent.uid)).catch(() => undefined);
+        if (had?.server.listening === true && there?.ino === had.ino && there.uid === (process.getuid?.() === 0 ? owner.uid : there.uid))
+          return;
+        listeners.delete(agent.uid);
+        if (had !== undefined) await closeListener(deps, agent.uid, had);
+        listeners.set(agent.uid, await openListener(deps, agent, owner));
+      }),
+    close: async (uid) => {
+      await close(uid);
+      // The folder goes when nothing else is in it; it is mounted as long as a container lives.
+      await rmdir(socketFolder(deps.home, uid)).catch(() => undefined);
+    },
+    names: async () => {
+      const folders = await readdir(`${deps.home}/run`).catch(() => []);
+      const known = new Set([...listeners.keys()].map((uid) => socketFolder(deps.home, uid)));
+      return [...listeners.keys(), ...folders.filter((name) => !known.has(`${deps.home}/run/${name}`))];
+    },
+    closeAll: async () => {
+      await Promise.all([...listeners.keys()].map(close));
+    },
+  };
+}
