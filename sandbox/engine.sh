@@ -8,12 +8,13 @@
 #   engine.sh stop       ends an engine that this script started, and no other
 #
 # BEIGE_ENGINE_ROOT=DIR makes a private engine below DIR for tests: socket DIR/docker.sock, no network.
+# BEIGE_ENGINE_WAIT=SECONDS is how long an engine may take to come up (60).
 set -eu
 umask 022
 here=$(cd "$(dirname "$0")" && pwd)
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 root=${BEIGE_ENGINE_ROOT:-}
-wait_seconds=60
+wait_seconds=${BEIGE_ENGINE_WAIT:-60}
 
 say() { printf 'beige: %s\n' "$*" >&2; }
 fail() {
@@ -111,6 +112,11 @@ runs() { # PID WORD: whether this process runs, and its command line has WORD
 born() { # start time of a process, so that a number used again is not taken for it
   sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d' ' -f20
 }
+is_mine() { # PID: whether this script started that engine
+  [ -r "$mine" ] || return 1
+  read -r pid when <"$mine"
+  [ "$pid" = "$1" ] && [ "$(born "$pid")" = "$when" ]
+}
 # Ends a process that we know, waits, and is sure.
 end() {
   kill "$1" 2>/dev/null || return 0
@@ -126,6 +132,7 @@ end() {
 clean_leftovers() {
   old=$(cat "$pidfile" 2>/dev/null || true)
   if runs "$old" dockerd; then
+    is_mine "$old" || fail "the engine with process id $old does not answer, and this script did not start it; restart it (systemctl restart docker, or kill $old) and run this again"
     say "the engine with process id $old does not answer; ending it"
     end "$old"
   fi
@@ -133,7 +140,10 @@ clean_leftovers() {
   for cmdline in /proc/[0-9]*/cmdline; do
     pid=${cmdline#/proc/}
     pid=${pid%/cmdline}
-    if runs "$pid" "containerd --config $exec_root/containerd/containerd.toml"; then end "$pid"; fi
+    runs "$pid" "containerd --config $exec_root/containerd/containerd.toml" || continue
+    # One with a living parent belongs to an engine, be it one that is seen from a container only.
+    parent=$(sed -n 's/^PPid:[[:space:]]*//p' "/proc/$pid/status" 2>/dev/null || true)
+    runs "$parent" dockerd || end "$pid"
   done
   rm -f "$exec_root/containerd/containerd.pid" "$exec_root/containerd/containerd.sock" "$exec_root/containerd/containerd-debug.sock" \
     "$exec_root/containerd/containerd.sock.ttrpc"
@@ -173,12 +183,11 @@ start_engine() { # extra arguments
 
 # True once the engine answers; false when it has died or the time is up.
 wait_answer() {
-  i=0
-  while [ $i -lt $((wait_seconds * 10)) ]; do
+  until_second=$(($(date +%s) + wait_seconds))
+  while [ "$(date +%s)" -le $until_second ]; do
     if answers; then return 0; fi
     if [ -n "${started:-}" ] && [ ! -d "/proc/$started" ]; then return 1; fi
     sleep 0.1
-    i=$((i + 1))
   done
   return 1
 }
@@ -220,17 +229,19 @@ ensure_engine() {
 mend_engine() {
   command -v docker >/dev/null 2>&1 || return 0
   for id in $(docker_ ps -aq --filter status=dead --filter label=beige.dev/store 2>/dev/null); do docker_ rm -f "$id" >/dev/null 2>&1 || true; done
-  [ -z "$root" ] && [ "$(id -u)" = 0 ] && [ -e "$mine" ] && [ ! -d /sys/class/net/docker0 ] && command -v ip >/dev/null 2>&1 || return 0
-  address=$(docker_ network inspect bridge --format '{{range .IPAM.Config}}{{.Gateway}}/{{.Subnet}}{{end}}' 2>/dev/null) || return 0
-  [ -n "$address" ] || return 0
+  [ -z "$root" ] && [ "$(id -u)" = 0 ] && [ -e "$mine" ] && command -v ip >/dev/null 2>&1 || return 0
+  if ip link show docker0 >/dev/null 2>&1; then return 0; fi
+  subnet=$(docker_ network inspect bridge --format '{{range .IPAM.Config}}{{.Subnet}}{{end}}' 2>/dev/null) || return 0
+  case $subnet in *.*/*) ;; *) return 0 ;; esac
   say "bringing back the bridge docker0"
-  ip link add docker0 type bridge && ip addr add "${address%%/*}/${address##*/}" dev docker0 && ip link set docker0 up || true
+  network=${subnet%/*}
+  { ip link add docker0 type bridge && ip addr add "${network%.*}.1/${subnet#*/}" dev docker0 && ip link set docker0 up; } || true
 }
 
 stop_engine() {
   [ -e "$mine" ] || fail "no engine that this script started; nothing was stopped"
   read -r pid when <"$mine"
-  if runs "$pid" dockerd && [ "$(born "$pid")" = "$when" ]; then end "$pid"; fi
+  if runs "$pid" dockerd && is_mine "$pid"; then end "$pid"; fi
   rm -f "$mine"
   [ -n "$root" ] || return 0
   clean_leftovers
@@ -266,7 +277,7 @@ locked() {
 
 case ${1:-ensure} in
   ensure)
-    if ! answers || ! images_there; then
+    if ! answers || ! images_there || [ -e "$mine" ]; then
       locked
       ensure_engine
       mend_engine

@@ -18,18 +18,24 @@ type User = { readonly uid: number; readonly gid: number };
 
 const chown = (path: string, owner: User): string => `run: chown -R ${owner.uid}:${owner.gid} ${path}`;
 
-function assertOwner(folder: FolderSeen, path: string, owner: User): void {
+function assertOwner(folder: FolderSeen, about: { readonly path: string; readonly shared: boolean }, owner: User): void {
+  const { path, shared } = about;
   if (!folder.folder) throw new BeigeError("invalid", `workspace ${path} is not a folder`, { hint: "choose another workspace.path" });
-  if (folder.uid === owner.uid) return;
+  // In a shared one it is up to whoever shares it who may write.
+  if (folder.uid === owner.uid || (shared && folder.uid !== 0)) return;
   const whose = folder.uid === 0 ? "root" : `user ${folder.uid}`;
-  throw new BeigeError("denied", `workspace ${path} belongs to ${whose}, the sandbox runs as user ${owner.uid}; ${chown(path, owner)}`, { hint: chown(path, owner) });
+  throw new BeigeError("denied", `workspace ${path} belongs to ${whose}, the sandbox runs as user ${owner.uid}; ${chown(path, owner)}`, {
+    hint: chown(path, owner),
+  });
 }
 
 /** The path still leads where it led when it was checked. */
 async function assertPlace(w: World, place: Place): Promise<FolderSeen> {
   const now = await w.workspaces.seen(place.path);
   if (now.real !== place.real)
-    throw new BeigeError("conflict", `${place.what} ${place.path} led to ${place.real} and leads to ${now.real} now`, { hint: "it is checked again at the next look" });
+    throw new BeigeError("conflict", `${place.what} ${place.path} led to ${place.real} and leads to ${now.real} now`, {
+      hint: "it is checked again at the next look",
+    });
   return now;
 }
 
@@ -39,14 +45,14 @@ async function makeWorkspace(w: World, action: Of<"workspace">): Promise<void> {
   const now = await w.workspaces.seen(action.path);
   if (!now.exists) return w.workspaces.create(action.path, owner);
   if (action.own && now.folder && now.uid !== owner.uid && w.workspaces.give !== undefined) return w.workspaces.give(action.path, owner);
-  assertOwner(now, action.path, owner);
+  assertOwner(now, action, owner);
 }
 
 async function create(w: World, action: Of<"create">, signal: AbortSignal): Promise<void> {
   const owner = w.state.hostUser(action.agent.uid);
   for (const place of action.places) {
     const now = await assertPlace(w, place);
-    if (place.what === "workspace") assertOwner(now, place.path, owner);
+    if (place.what === "workspace") assertOwner(now, { path: place.path, shared: action.shared }, owner);
   }
   await remembering(w, action, () => w.sandbox.create({ ...action.box, user: owner }, signal));
 }
@@ -152,7 +158,11 @@ function inStore(w: World, action: AgentAction): void {
     case "begin":
       return w.state.setIntent(action.uid, { type: REPLACE, data: { key: action.key }, startedAt: w.clock.now() });
     case "fail":
-      return w.state.setIntent(action.uid, { type: REPLACE_FAILED, data: { key: action.key, message: action.message }, startedAt: w.clock.now() });
+      return w.state.setIntent(action.uid, {
+        type: REPLACE_FAILED,
+        data: { key: action.key, message: action.message },
+        startedAt: w.clock.now(),
+      });
     case "settle":
       return w.state.setIntent(action.uid, undefined);
     case "clean":

@@ -16,7 +16,7 @@ export interface Place {
 export type Which = { readonly id: string } | { readonly name: string };
 
 type Do =
-  | { readonly type: "workspace"; readonly agent: AgentId; readonly path: string; readonly own: boolean }
+  | { readonly type: "workspace"; readonly agent: AgentId; readonly path: string; readonly own: boolean; readonly shared: boolean }
   | { readonly type: "kit"; readonly agent: AgentId; readonly kit: Kit }
   | { readonly type: "socket"; readonly agent: AgentId }
   | {
@@ -24,8 +24,8 @@ type Do =
       readonly agent: AgentId;
       readonly box: Box;
       readonly places: readonly Place[];
-      /** Folder below BEIGE_HOME that the gateway made itself. */
-      readonly ownWorkspace: boolean;
+      /** Another agent's user may own the workspace. */
+      readonly shared: boolean;
       /** Set in a replacement: a refusal of the engine is remembered under this key. */
       readonly replacing?: string;
     }

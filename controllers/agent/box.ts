@@ -12,6 +12,9 @@ import { refOf } from "../../src/core/resource.ts";
 export const INSIDE = { socket: "/beige", launchers: "/tools/bin", packages: "/tools/packages", workspace: "/workspace" } as const;
 /** Set by the gateway; the manifest's env does not name them. */
 export const GATEWAY_ENV = ["PATH", "HOME", "BEIGE_AGENT", "AI_AGENT", "LANG"] as const;
+/** Those that the manifest may set otherwise. */
+const DEFAULT_ENV = { HOME: INSIDE.workspace, LANG: "C.UTF-8", AI_AGENT: "beige" } as const;
+const ownEnv = (name: string, path: string) => ({ BEIGE_AGENT: name, PATH: `${INSIDE.launchers}:${path}` });
 
 /** Everything but the user, which the store allocates when the container is made. */
 export type Box = Omit<SandboxSpec, "user">;
@@ -43,20 +46,15 @@ const byTarget = (a: Mount, b: Mount): number => (a.target < b.target ? -1 : 1);
 
 /** What a newer beige may change without recreating anything: targets and values, not the folders of this home. */
 const GATEWAY_PARTS = fingerprint({
-  env: { PATH: `${INSIDE.launchers}:`, HOME: INSIDE.workspace, AI_AGENT: "beige", LANG: "C.UTF-8", BEIGE_AGENT: "name" },
+  env: { ...DEFAULT_ENV, ...ownEnv("NAME", "PATH") },
   mounts: [INSIDE.socket, INSIDE.launchers, INSIDE.packages],
 });
 
-function environment(agent: Agent): Readonly<Record<string, string>> {
-  return {
-    HOME: INSIDE.workspace,
-    LANG: "C.UTF-8",
-    AI_AGENT: "beige",
-    ...agent.spec.sandbox.env,
-    BEIGE_AGENT: agent.metadata.name,
-    PATH: `${INSIDE.launchers}:${agent.spec.sandbox.path}`,
-  };
-}
+const environment = (agent: Agent): Readonly<Record<string, string>> => ({
+  ...DEFAULT_ENV,
+  ...agent.spec.sandbox.env,
+  ...ownEnv(agent.metadata.name, agent.spec.sandbox.path),
+});
 
 /** What of the spec forces another container when it changes; facts of this machine are not in it. */
 function replacing(agent: Agent): object {

@@ -15,7 +15,9 @@ export function checkAgent(agent: Agent, view: View): readonly Problem[] {
 
 function tools(agent: Agent, view: View): readonly Problem[] {
   return findTools(agent, view).flatMap(({ problem, hint, absent }, i) =>
-    problem === undefined || absent === true ? [] : [{ message: problem, path: `/spec/tools/${i}`, ...(hint === undefined ? {} : { hint }) }],
+    problem === undefined || absent === true
+      ? []
+      : [{ message: problem, path: `/spec/tools/${i}`, ...(hint === undefined ? {} : { hint }) }],
   );
 }
 
@@ -28,7 +30,11 @@ function paths(agent: Agent, view: View): readonly Problem[] {
   ];
   return named
     .filter(({ value }) => !value.startsWith("/"))
-    .map(({ value, path }) => ({ message: `path '${value}' is relative and has no manifest folder to start from`, path, hint: "write an absolute path" }));
+    .map(({ value, path }) => ({
+      message: `path '${value}' is relative and has no manifest folder to start from`,
+      path,
+      hint: "write an absolute path",
+    }));
 }
 
 /** Paths inside that are the gateway's or the engine's; /tmp itself is one too, what lies below it is not. */
@@ -47,7 +53,9 @@ function targets(agent: Agent): readonly Problem[] {
   const all = agent.spec.sandbox.mounts.map((mount) => mount.target);
   return all.flatMap((target, i) => {
     const problem = targetProblem(target, all.slice(0, i));
-    return problem === undefined ? [] : [{ message: problem, path: `/spec/sandbox/mounts/${i}/target`, hint: "choose another target, such as /data" }];
+    return problem === undefined
+      ? []
+      : [{ message: problem, path: `/spec/sandbox/mounts/${i}/target`, hint: "choose another target, such as /data" }];
   });
 }
 

@@ -29,6 +29,11 @@ export const agentColumns: readonly Column[] = [
   { name: "MODEL", priority: 0, description: "The model that answers first.", value: (object) => (object as Agent).spec.model.id },
   { name: "IMAGE", priority: 1, description: "Image of its container.", value: (object) => observed(object, "image") },
   { name: "CONTAINER", priority: 1, description: "Id of its container.", value: (object) => observed(object, "container") },
-  { name: "AGE", priority: 0, description: "Time since it was created.", value: (object, now) => age(now - Date.parse(object.metadata.creationTimestamp)) },
+  {
+    name: "AGE",
+    priority: 0,
+    description: "Time since it was created.",
+    value: (object, now) => age(now - Date.parse(object.metadata.creationTimestamp)),
+  },
   { name: "WHY", priority: 0, description: "Why it is not ready; empty when there is nothing to do.", value: whyText },
 ];

@@ -33,7 +33,11 @@ function limitChanges(box: Box, seen: SandboxSpec): readonly FieldChange[] {
   if (seen.memoryBytes !== box.memoryBytes)
     changes.push({ path: "sandbox.resources.memory", before: showBytes(seen.memoryBytes), after: showBytes(box.memoryBytes) });
   else if (seen.hardening?.some(isSwap) === true)
-    changes.push({ path: "sandbox.resources.memory", before: `${showBytes(seen.memoryBytes)} and swap`, after: showBytes(box.memoryBytes) });
+    changes.push({
+      path: "sandbox.resources.memory",
+      before: `${showBytes(seen.memoryBytes)} and swap`,
+      after: showBytes(box.memoryBytes),
+    });
   if (seen.cpus !== box.cpus) changes.push({ path: "sandbox.resources.cpus", before: seen.cpus, after: box.cpus });
   if (seen.pids !== box.pids) changes.push({ path: "sandbox.resources.pids", before: seen.pids, after: box.pids });
   return changes;
@@ -79,7 +83,8 @@ function imageChanges({ box, seen, imageId }: Compared): readonly FieldChange[] 
 export function compare(compared: Compared): Difference {
   const { box, seen, user, imageId } = compared;
   const outdated = seen.spec.labels[LABEL.gatewayHash] !== box.labels[LABEL.gatewayHash];
-  const hardening = (spec: Partial<SandboxSpec>): string | undefined => spec.hardening?.filter((one) => !isSwap(one)).join(", ") || undefined;
+  const hardening = (spec: Partial<SandboxSpec>): string | undefined =>
+    spec.hardening?.filter((one) => !isSwap(one)).join(", ") || undefined;
   const seenUser = `${seen.spec.user.uid}:${seen.spec.user.gid}`;
   return {
     limits: limitChanges(box, seen.spec),
@@ -103,5 +108,4 @@ export function compare(compared: Compared): Difference {
 
 /** Whether the container was made for this spec, so that a difference came from outside. */
 export const madeFor = (box: Box, seen: SandboxSeen): boolean =>
-  seen.spec.labels[LABEL.specHash] === box.labels[LABEL.specHash] &&
-  seen.spec.labels[LABEL.hashVersion] === box.labels[LABEL.hashVersion];
+  seen.spec.labels[LABEL.specHash] === box.labels[LABEL.specHash] && seen.spec.labels[LABEL.hashVersion] === box.labels[LABEL.hashVersion];

@@ -1,6 +1,7 @@
 // The end of an agent: everything of it goes, the workspace only when its manifest says so. Pure.
 import type { Plan, View, Want } from "../../src/core/kind.ts";
-import { agentFolder, overlaps, within } from "../../src/core/paths.ts";
+import { allowedBy } from "../../src/core/overlap.ts";
+import { overlaps, workspaceFolder } from "../../src/core/paths.ts";
 import type { Agent } from "../../src/core/resource.ts";
 import { DELETE, quietly, removeBox, step, type AgentAction, type Cause } from "./action.ts";
 import { agentId, workspacePath } from "./box.ts";
@@ -30,7 +31,9 @@ export function planGone(want: Want<Agent>, seen: AgentSeen, view: View): Plan<A
     actions: done ? [] : actions,
     ready: false,
     reason: "Deleting",
-    message: done ? "" : `deleting${seen.containers.length > 0 ? `: container ${seen.containers.map((box) => shortId(box.id)).join(", ")}` : ""}`,
+    message: done
+      ? ""
+      : `deleting${seen.containers.length > 0 ? `: container ${seen.containers.map((box) => shortId(box.id)).join(", ")}` : ""}`,
     gone: done,
   };
 }
@@ -39,12 +42,16 @@ export function planGone(want: Want<Agent>, seen: AgentSeen, view: View): Plan<A
 function workspaceToRemove(agent: Agent, seen: AgentSeen, view: View): { readonly path: string; readonly real: string } | undefined {
   const folder = seen.workspace;
   if (agent.spec.workspace.onDelete !== "delete" || folder?.exists !== true) return undefined;
-  const own = within(folder.real, agentFolder(view.home, agent.metadata)) || within(folder.path, agentFolder(view.home, agent.metadata));
-  if (!own && overlaps(folder.real, view.home)) return undefined;
+  // The real path counts: what a link leads to is not the gateway's, and host.yaml speaks about real folders.
+  const own = agent.spec.workspace.path === undefined && folder.real === workspaceFolder(seen.homeReal, agent.metadata);
+  const named = agent.spec.workspace.path !== undefined && allowedBy(folder.real, view.host.paths.workspaces);
+  if (!own && (!named || overlaps(folder.real, seen.homeReal))) return undefined;
   const neighbours = (view.list("Agent") as readonly Agent[])
     .filter((other) => other.metadata.uid !== agent.metadata.uid)
     .flatMap((other) => workspacePath(other, view) ?? []);
-  const inhabited = [...neighbours, ...seen.others.map((other) => other.path)].some((path) => overlaps(path, folder.real) || overlaps(path, folder.path));
+  const inhabited = [...neighbours, ...seen.others.map((other) => other.path)].some(
+    (path) => overlaps(path, folder.real) || overlaps(path, folder.path),
+  );
   return inhabited ? undefined : { path: folder.path, real: folder.real };
 }
 

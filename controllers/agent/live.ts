@@ -24,8 +24,7 @@ export type Body = Pick<Plan<AgentAction>, "actions" | "drift" | "wait" | "degra
   readonly waitingFor?: SandboxSeen;
 };
 
-export const imageHint = (ref: string): string =>
-  ref.startsWith("beige-") ? `run: sandbox/engine.sh images` : `run: docker pull ${ref}`;
+export const imageHint = (ref: string): string => (ref.startsWith("beige-") ? `run: sandbox/engine.sh images` : `run: docker pull ${ref}`);
 
 export function imageMissing(s: Situation): Body {
   const image = s.box.image;
@@ -40,10 +39,11 @@ export function imageMissing(s: Situation): Body {
 export function makeSteps(s: Situation, cause: Cause, name: string, replacing?: string): readonly AgentAction[] {
   const agent = agentId(s.agent);
   const key = replacing === undefined ? {} : { replacing };
-  const { box, places, ownWorkspace } = s;
+  const { box, places } = s;
+  const { shared } = s.agent.spec.workspace;
   return [
     ...workspaceSteps(s, cause),
-    step(cause, `create container ${name} from ${box.image}`, { type: "create", agent, box: { ...box, name }, places, ownWorkspace, ...key }),
+    step(cause, `create container ${name} from ${box.image}`, { type: "create", agent, box: { ...box, name }, places, shared, ...key }),
     step({ ...cause, impact: "live" }, `start container ${name}`, { type: "start", agent, which: { name }, ...key }),
   ];
 }
@@ -55,7 +55,13 @@ function workspaceSteps(s: Situation, cause: Cause): readonly AgentAction[] {
   const mine = folder.exists && (!s.ownWorkspace || folder.uid === s.seen.user?.uid);
   if (mine) return [];
   const summary = `${folder.exists ? "take over" : "make"} workspace ${folder.path}`;
-  const what = { type: "workspace", agent: agentId(s.agent), path: folder.path, own: s.ownWorkspace } as const;
+  const what = {
+    type: "workspace",
+    agent: agentId(s.agent),
+    path: folder.path,
+    own: s.ownWorkspace,
+    shared: s.agent.spec.workspace.shared,
+  } as const;
   return [step({ impact: "live", why: cause.why }, summary, what)];
 }
 
@@ -75,9 +81,7 @@ export function planCreate(s: Situation): Body {
 /** Every container but the ones named. */
 export function remains(s: Situation, ...keep: readonly (SandboxSeen | undefined)[]): readonly AgentAction[] {
   const kept = new Set(keep.map((box) => box?.id));
-  return s.containers
-    .filter((box) => !kept.has(box.id))
-    .map((box) => removeBox({ impact: "live", why: "drift" }, box.id, box.spec.name));
+  return s.containers.filter((box) => !kept.has(box.id)).map((box) => removeBox({ impact: "live", why: "drift" }, box.id, box.spec.name));
 }
 
 /** A container that is as wanted and does not serve yet: the rest of an interrupted or lost pass. */
@@ -102,17 +106,24 @@ export function runSteps(s: Situation, box: SandboxSeen, why: Why): Body {
   const agent = agentId(s.agent);
   switch (box.state) {
     case "created":
-      return { actions: [step(cause, `start ${named}`, { type: "start", agent, which: { id: box.id } })], pending: starting, waitingFor: box };
+      return {
+        actions: [step(cause, `start ${named}`, { type: "start", agent, which: { id: box.id } })],
+        pending: starting,
+        waitingFor: box,
+      };
     case "exited":
       return restart(s, box, cause);
     case "paused":
       return { actions: [step(cause, `unpause ${named}`, { type: "unpause", id: box.id })], pending: starting, waitingFor: box };
     case "running":
       return s.helloed(box) ? { actions: [] } : silence(s, box);
-    case "restarting":
-    case "removing":
-    case "dead":
-      return { actions: [], pending: { reason: "Starting", message: `sandbox ${shortId(box.id)} is ${box.state}` }, wait: { ms: HELLO_LOOK_MS } };
+    // On its way somewhere else: restarting, removing, dead.
+    default:
+      return {
+        actions: [],
+        pending: { reason: "Starting", message: `sandbox ${shortId(box.id)} is ${box.state}` },
+        wait: { ms: HELLO_LOOK_MS },
+      };
   }
 }
 
@@ -143,7 +154,10 @@ function silence(s: Situation, box: SandboxSeen): Body {
   if (silentMs < HELLO_LIMIT_MS || box.id !== s.active?.id) return { actions: [], pending, wait: { ms: HELLO_LOOK_MS }, waitingFor: box };
   return {
     actions: againSteps(s, box, [{ path: "container.socket", before: "silent", after: "connected" }]),
-    pending: { reason: "SandboxSilent", message: `sandbox ${shortId(box.id)} said nothing for ${HELLO_LIMIT_MS / 1000} s; it is restarted` },
+    pending: {
+      reason: "SandboxSilent",
+      message: `sandbox ${shortId(box.id)} said nothing for ${HELLO_LIMIT_MS / 1000} s; it is restarted`,
+    },
   };
 }
 
@@ -169,7 +183,11 @@ export function planServe(s: Situation, active: SandboxSeen): Body {
   const actions: readonly AgentAction[] = [
     ...others,
     ...(limits.length === 0 ? [] : [step(change, `change limits of ${named}`, { type: "limits", id: active.id, limits: limitsOf(s.box) })]),
-    ...(active.spec.name === s.box.name ? [] : [quietly({ impact: "live", why: "spec" }, `rename ${named} to ${s.box.name}`, { type: "rename", id: active.id, name: s.box.name })]),
+    ...(active.spec.name === s.box.name
+      ? []
+      : [
+          quietly({ impact: "live", why: "spec" }, `rename ${named} to ${s.box.name}`, { type: "rename", id: active.id, name: s.box.name }),
+        ]),
     ...run.actions,
     ...(s.intent === undefined ? [] : [quietly({ impact: "live", why: "spec" }, "close the replacement", { type: "settle", uid })]),
   ];
@@ -183,7 +201,13 @@ function workspaceLost(s: Situation, active: SandboxSeen): Body | undefined {
   if (workspace === undefined || workspace.exists || s.refused !== undefined) return undefined;
   const fields: readonly FieldChange[] = [{ path: "workspace", before: "missing", after: workspace.path }];
   const cause: Cause = { impact: "update", why: "drift", fields };
-  const make = step(cause, `make workspace ${workspace.path}`, { type: "workspace", agent: agentId(s.agent), path: workspace.path, own: s.ownWorkspace });
+  const make = step(cause, `make workspace ${workspace.path}`, {
+    type: "workspace",
+    agent: agentId(s.agent),
+    path: workspace.path,
+    own: s.ownWorkspace,
+    shared: s.agent.spec.workspace.shared,
+  });
   return {
     actions: [make, ...againSteps(s, active, fields)],
     pending: { reason: "WorkspaceMissing", message: `workspace ${workspace.path} was gone` },

@@ -19,7 +19,11 @@ const isOf = (box: SandboxListed, ref: Ref): boolean =>
 /** Agents that have containers, wanted or not. */
 export async function agentNames(w: World): Promise<readonly Ref[]> {
   const boxes = (await listBoxes(w)).filter(isAgents);
-  const refs = boxes.map(({ labels }): Ref => ({ kind: "Agent", namespace: labels[LABEL.namespace] ?? "", name: labels[LABEL.name] ?? "" }));
+  const refs = boxes.map(({ labels }): Ref => ({
+    kind: "Agent",
+    namespace: labels[LABEL.namespace] ?? "",
+    name: labels[LABEL.name] ?? "",
+  }));
   return [...new Map(refs.map((ref) => [`${ref.namespace}/${ref.name}`, ref])).values()];
 }
 
@@ -94,8 +98,8 @@ export async function observeAgent(w: World, ref: Ref, agent: Agent | undefined,
     ...folders,
     kit,
     ...(active === undefined ? {} : { active }),
-    // Asking allocates: only where a container shows that it has been done.
-    ...(containers.length === 0 ? {} : { user: w.state.hostUser(uid) }),
+    // Asking allocates: only where a container shows, or the store says, that it has been done.
+    ...(containers.length === 0 && active === undefined ? {} : { user: w.state.hostUser(uid) }),
     ...(imageId === undefined ? {} : { imageId }),
     socket: w.sockets.seen(uid),
     calls: w.calls.running(uid),

@@ -22,7 +22,9 @@ export function namedFolders(agent: Agent, view: View): readonly Named[] {
   const own = workspace.path === undefined ? undefined : resolvePath(workspace.path, origin);
   const mounts = sandbox.mounts.flatMap(({ source, readOnly }, i): Named[] => {
     const path = resolvePath(source, origin);
-    return path === undefined ? [] : [{ folder: { owner, path, use: "mount", writable: !readOnly }, pointer: `/spec/sandbox/mounts/${i}/source` }];
+    return path === undefined
+      ? []
+      : [{ folder: { owner, path, use: "mount", writable: !readOnly }, pointer: `/spec/sandbox/mounts/${i}/source` }];
   });
   if (own === undefined) return mounts;
   const folder: Folder = { owner, path: own, use: "workspace", writable: true, shared: workspace.shared };
@@ -50,13 +52,18 @@ function homesOf(agent: Agent, home: string, paths: readonly string[]): Homes {
 const ROOTS = { workspace: "workspaces", mount: "mounts" } as const;
 
 /** Everything that forbids these folders. */
-function judge(agent: Agent, view: View, about: { readonly mine: readonly Named[]; readonly others: readonly Folder[]; readonly home: string }): readonly Problem[] {
+function judge(
+  agent: Agent,
+  view: View,
+  about: { readonly mine: readonly Named[]; readonly others: readonly Folder[]; readonly home: string },
+): readonly Problem[] {
   const { mine, others, home } = about;
   const homes = homesOf(agent, home, [home, ...mine.map((named) => named.folder.path)]);
   const object = refName(refOf(agent));
   const single = mine.flatMap(({ folder, pointer }): Problem[] => {
     const danger = dangerous(folder.path, homes);
-    if (danger !== undefined) return [{ message: `${folder.use} ${folder.path} is refused: ${danger}`, path: pointer, object, hint: "choose another folder" }];
+    if (danger !== undefined)
+      return [{ message: `${folder.use} ${folder.path} is refused: ${danger}`, path: pointer, object, hint: "choose another folder" }];
     if (folder.use !== "workspace" && folder.use !== "mount") return [];
     const roots = ROOTS[folder.use];
     if (allowedBy(folder.path, view.host.paths[roots])) return [];
@@ -77,7 +84,8 @@ export const checkFolders = (agent: Agent, view: View): readonly Problem[] =>
   judge(agent, view, { mine: namedFolders(agent, view), others: otherFolders(agent, view), home: view.home });
 
 export function placesOf(seen: AgentSeen): readonly Place[] {
-  const workspace: readonly Place[] = seen.workspace === undefined ? [] : [{ path: seen.workspace.path, real: seen.workspace.real, what: "workspace" }];
+  const workspace: readonly Place[] =
+    seen.workspace === undefined ? [] : [{ path: seen.workspace.path, real: seen.workspace.real, what: "workspace" }];
   return [...workspace, ...seen.mounts.map(({ path, real }): Place => ({ path, real, what: "mount" }))];
 }
 
@@ -89,9 +97,13 @@ export function placeProblem(agent: Agent, seen: AgentSeen, view: View): { reado
   if (workspacePath(agent, view) === undefined || seen.mounts.length < agent.spec.sandbox.mounts.length)
     return { reason: "PathUnknown", message: "a path is relative and nobody knows to which folder: write it absolute" };
   const real = new Map([seen.workspace, ...seen.mounts].flatMap((path) => (path === undefined ? [] : [[path.path, path.real] as const])));
-  const mine = namedFolders(agent, view).map(({ folder, pointer }) => ({ folder: { ...folder, path: real.get(folder.path) ?? folder.path }, pointer }));
+  const mine = namedFolders(agent, view).map(({ folder, pointer }) => ({
+    folder: { ...folder, path: real.get(folder.path) ?? folder.path },
+    pointer,
+  }));
   const refused = [...ownProblem(agent, seen), ...judge(agent, view, { mine, others: seen.others, home: seen.homeReal })][0];
-  if (refused !== undefined) return { reason: "PathRefused", message: refused.hint === undefined ? refused.message : `${refused.message}; ${refused.hint}` };
+  if (refused !== undefined)
+    return { reason: "PathRefused", message: refused.hint === undefined ? refused.message : `${refused.message}; ${refused.hint}` };
   const absent = seen.mounts.map(missing).find((message) => message !== undefined);
   return absent === undefined ? undefined : { reason: "MountMissing", message: absent };
 }
@@ -100,5 +112,7 @@ export function placeProblem(agent: Agent, seen: AgentSeen, view: View): { reado
 function ownProblem(agent: Agent, seen: AgentSeen): readonly Problem[] {
   if (agent.spec.workspace.path !== undefined || seen.workspace === undefined) return [];
   const real = workspaceFolder(seen.homeReal, agent.metadata);
-  return seen.workspace.real === real ? [] : [{ message: `workspace ${seen.workspace.path} is a link to ${seen.workspace.real}`, hint: "remove the link" }];
+  return seen.workspace.real === real
+    ? []
+    : [{ message: `workspace ${seen.workspace.path} is a link to ${seen.workspace.real}`, hint: "remove the link" }];
 }

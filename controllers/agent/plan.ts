@@ -45,7 +45,15 @@ function outfit(s: Situation): readonly AgentAction[] {
   const names = findTools(agent, s.view).flatMap((found) => (found.problem === undefined ? [found.tool] : []));
   const tools = names.length === 0 ? "no tools" : names.toSorted().join(", ");
   return [
-    ...(stale ? [step({ ...SPEC, impact: seen.kit.seen === undefined ? "live" : "update" }, `write launchers: ${tools}`, { type: "kit", agent: id, kit })] : []),
+    ...(stale
+      ? [
+          step({ ...SPEC, impact: seen.kit.seen === undefined ? "live" : "update" }, `write launchers: ${tools}`, {
+            type: "kit",
+            agent: id,
+            kit,
+          }),
+        ]
+      : []),
     ...(seen.socket.listening ? [] : [quietly(SPEC, "open the agent's socket", { type: "socket", agent: id })]),
   ];
 }
@@ -62,7 +70,13 @@ function planLive(want: Want<Agent>, seen: AgentSeen, view: View): AgentPlan {
   const s = situation(want, seen, view);
   const before = [...strayActions(seen), ...outfit(s)];
   const body =
-    s.active === undefined ? (s.spare === undefined ? planCreate(s) : planSpare(s, s.spare)) : s.fits(s.active) ? planServe(s, s.active) : planReplace(s, s.active);
+    s.active === undefined
+      ? s.spare === undefined
+        ? planCreate(s)
+        : planSpare(s, s.spare)
+      : s.fits(s.active)
+        ? planServe(s, s.active)
+        : planReplace(s, s.active);
   // A container that cannot be made needs neither folders nor launchers yet.
   const blocked = s.containers.length === 0 && body.actions.length === 0;
   const actions = blocked ? strayActions(seen) : [...before, ...body.actions];

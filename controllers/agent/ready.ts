@@ -18,13 +18,19 @@ const cluster = (kind: string, name: string): Ref => ({ kind, namespace: "", nam
 function missingProvider({ agent, view }: Situation): Lack | undefined {
   const named = [agent.spec.model.provider, ...agent.spec.fallbacks.map((model) => model.provider)];
   const name = named.find((provider) => view.get(cluster("Provider", provider)) === undefined);
-  return name === undefined ? undefined : { reason: "ProviderMissing", message: `provider ${name} does not exist`, on: [cluster("Provider", name)] };
+  return name === undefined
+    ? undefined
+    : { reason: "ProviderMissing", message: `provider ${name} does not exist`, on: [cluster("Provider", name)] };
 }
 
 function lackingTool({ agent, view }: Situation): Lack | undefined {
   for (const found of findTools(agent, view)) {
-    const on = found.plugin === undefined ? view.list("Plugin").map((one) => cluster("Plugin", one.metadata.name)) : [cluster("Plugin", found.plugin)];
-    if (found.problem !== undefined) return { reason: "ToolUnknown", message: `${found.problem}: ${found.hint ?? ""}`.replace(/: $/, ""), on };
+    const on =
+      found.plugin === undefined
+        ? view.list("Plugin").map((one) => cluster("Plugin", one.metadata.name))
+        : [cluster("Plugin", found.plugin)];
+    if (found.problem !== undefined)
+      return { reason: "ToolUnknown", message: `${found.problem}: ${found.hint ?? ""}`.replace(/: $/, ""), on };
     if (found.unknown === true) return { reason: "PluginNotReady", message: `tool ${found.entry} waits for its plugin`, on };
     const plugin = found.plugin === undefined ? undefined : view.get(cluster("Plugin", found.plugin));
     const ready = plugin === undefined ? undefined : condition(plugin, "Ready");
@@ -37,7 +43,9 @@ function lackingTool({ agent, view }: Situation): Lack | undefined {
 
 /** What lies outside the container, in the order in which a person would mend it. */
 const lackOf = (s: Situation): Lack | undefined =>
-  missingProvider(s) ?? lackingTool(s) ?? (s.seen.kit.error === undefined ? undefined : { reason: "PluginFilesMissing", message: s.seen.kit.error });
+  missingProvider(s) ??
+  lackingTool(s) ??
+  (s.seen.kit.error === undefined ? undefined : { reason: "PluginFilesMissing", message: s.seen.kit.error });
 
 function observed(s: Situation, body: Body): Readonly<Record<string, unknown>> {
   const box = body.serving;

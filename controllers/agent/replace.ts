@@ -42,7 +42,12 @@ function hindrance({ s, intent }: Replacement): Body | undefined {
   if (intent?.type !== REPLACE_FAILED) return undefined;
   const restMs = intent.startedAt + REPLACE_PAUSE_MS - s.view.now;
   if (restMs <= 0 || restMs > REPLACE_PAUSE_MS) return undefined;
-  return { actions: [], pending: { reason: "ReplaceFailed", message: String(intent.data["message"] ?? "the new sandbox failed") }, wait: { ms: restMs } };
+  const said = intent.data["message"];
+  return {
+    actions: [],
+    pending: { reason: "ReplaceFailed", message: typeof said === "string" ? said : "the new sandbox failed" },
+    wait: { ms: restMs },
+  };
 }
 
 /** The old container goes on serving, and is kept running. */
@@ -81,7 +86,8 @@ function bringUp(r: Replacement, next: SandboxSeen): Body {
   const run = runSteps(s, next, r.cause.why);
   if (run.actions.length > 0 || run.pending?.reason !== undefined) {
     const silentMs = s.view.now - s.waiting(next).sinceMs;
-    if (run.actions.length === 0 && silentMs >= HELLO_LIMIT_MS) return failed(r, next, `the new sandbox said nothing for ${HELLO_LIMIT_MS / 1000} s`);
+    if (run.actions.length === 0 && silentMs >= HELLO_LIMIT_MS)
+      return failed(r, next, `the new sandbox said nothing for ${HELLO_LIMIT_MS / 1000} s`);
     const starts = run.actions.map((action) => (action.type === "start" ? { ...action, replacing: s.key } : action));
     return { ...run, actions: [...before, ...starts], waitingFor: next, pending: replacing(run.pending?.message ?? "") };
   }

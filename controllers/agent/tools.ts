@@ -47,7 +47,8 @@ const wantedPlugins = (view: View): readonly PluginFacts[] =>
 function findTool(entry: string, plugins: readonly PluginFacts[]): ToolFound {
   const asked = splitTool(entry);
   const found = { entry, tool: asked.tool };
-  if (isCoreTool(asked.tool)) return { ...found, problem: `'${entry}' has the name of a core tool`, hint: "core tools are listed in coreTools" };
+  if (isCoreTool(asked.tool))
+    return { ...found, problem: `'${entry}' has the name of a core tool`, hint: "core tools are listed in coreTools" };
   if (asked.plugin !== undefined) return inPlugin(found, asked.plugin, plugins);
   const owners = plugins.filter((plugin) => plugin.tools?.includes(asked.tool));
   const names = owners.map((owner) => owner.name).toSorted();
@@ -88,7 +89,12 @@ export function findTools(agent: Agent, view: View): readonly ToolFound[] {
     const first = taken.get(found.tool);
     taken.set(found.tool, first ?? entry);
     if (first === undefined) return found;
-    return { entry, tool: found.tool, problem: `tools '${first}' and '${entry}' are one command '${found.tool}'`, hint: "list one of them" };
+    return {
+      entry,
+      tool: found.tool,
+      problem: `tools '${first}' and '${entry}' are one command '${found.tool}'`,
+      hint: "list one of them",
+    };
   });
 }
 

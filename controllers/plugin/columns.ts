@@ -29,6 +29,11 @@ export const pluginColumns: readonly Column[] = [
   { name: "TOOLS", priority: 0, description: "Tools that it brings.", value: (object) => listText(object, "tools") },
   { name: "HOOKS", priority: 1, description: "Hooks that it brings.", value: (object) => listText(object, "hooks") },
   { name: "SOURCE", priority: 1, description: "Where its code comes from.", value: sourceText },
-  { name: "AGE", priority: 0, description: "Time since it was created.", value: (object, now) => age(now - Date.parse(object.metadata.creationTimestamp)) },
+  {
+    name: "AGE",
+    priority: 0,
+    description: "Time since it was created.",
+    value: (object, now) => age(now - Date.parse(object.metadata.creationTimestamp)),
+  },
   { name: "WHY", priority: 0, description: "Why it is not ready; empty when there is nothing to do.", value: whyText },
 ];

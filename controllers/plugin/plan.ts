@@ -21,7 +21,13 @@ export interface PluginFacts {
 
 export type PluginAction = Action &
   (
-    | { readonly type: "load"; readonly plugin: Plugin; readonly root: string; readonly manifest: PluginManifest; readonly fingerprint: string }
+    | {
+        readonly type: "load";
+        readonly plugin: Plugin;
+        readonly root: string;
+        readonly manifest: PluginManifest;
+        readonly fingerprint: string;
+      }
     | { readonly type: "unload"; readonly name: string }
   );
 
@@ -40,7 +46,9 @@ function identity(plugin: Plugin, codeHash: string): string {
 const stamped = (id: string, now: number): string => `${id}@${now}`;
 function stampOf(seen: PluginSeen): { readonly id: string; readonly atMs: number } {
   const at = seen.fingerprint.lastIndexOf("@");
-  return at < 0 ? { id: seen.fingerprint, atMs: 0 } : { id: seen.fingerprint.slice(0, at), atMs: Number(seen.fingerprint.slice(at + 1)) || 0 };
+  return at < 0
+    ? { id: seen.fingerprint, atMs: 0 }
+    : { id: seen.fingerprint.slice(0, at), atMs: Number(seen.fingerprint.slice(at + 1)) || 0 };
 }
 
 const unload = (name: string, why: "delete" | "prune"): PluginAction => ({
@@ -80,7 +88,8 @@ export function planPlugin(want: Want<Plugin> | undefined, facts: PluginFacts, v
   // An instance that runs goes on: taking it away would make it worse.
   if (!peeked.ok) return { ...base, ready: false, reason: peeked.reason, message: peeked.message, wait: { ms: LOOK_MS } };
   const lack = facts.lacking[0];
-  if (lack !== undefined) return { ...base, ready: false, reason: "SecretMissing", message: `secret '${lack.key}': ${lack.message}`, wait: { ms: LOOK_MS } };
+  if (lack !== undefined)
+    return { ...base, ready: false, reason: "SecretMissing", message: `secret '${lack.key}': ${lack.message}`, wait: { ms: LOOK_MS } };
   return planLoaded(want.object, peeked, seen, view.now);
 }
 
@@ -108,6 +117,7 @@ function planLoaded(plugin: Plugin, peeked: Extract<Peeked, { ok: true }>, seen:
     };
     return { actions: [action], ready: false, reason: "Progressing", message: "", observed: shown };
   }
-  if (seen?.state === "failed") return { actions: [], ready: false, reason: "PluginFailed", message: seen.error ?? "it failed", wait: { ms: restMs }, observed: shown };
+  if (seen?.state === "failed")
+    return { actions: [], ready: false, reason: "PluginFailed", message: seen.error ?? "it failed", wait: { ms: restMs }, observed: shown };
   return { actions: [], ready: true, reason: "Ready", message: "", observed: shown };
 }

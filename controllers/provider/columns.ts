@@ -32,6 +32,11 @@ export const providerColumns: readonly Column[] = [
   { name: "LIMIT", priority: 0, description: "Parallel requests.", value: limitText },
   { name: "KEY", priority: 1, description: "Where the key comes from.", value: (object) => textOf(object, "keyFrom") },
   { name: "ADDRESS", priority: 1, description: "Where requests go.", value: (object) => textOf(object, "baseUrl") },
-  { name: "AGE", priority: 0, description: "Time since it was created.", value: (object, now) => age(now - Date.parse(object.metadata.creationTimestamp)) },
+  {
+    name: "AGE",
+    priority: 0,
+    description: "Time since it was created.",
+    value: (object, now) => age(now - Date.parse(object.metadata.creationTimestamp)),
+  },
   { name: "WHY", priority: 0, description: "Why it is not ready, or what is degraded; empty when there is nothing to do.", value: whyText },
 ];

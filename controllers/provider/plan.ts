@@ -1,11 +1,14 @@
 // Whether a provider can be used: its key, its address, and what its models suffer. Pure.
+import { baseUrlOf } from "../../src/core/address.ts";
 import type { Problem } from "../../src/core/errors.ts";
 import type { Action, Plan, View, Want } from "../../src/core/kind.ts";
 import { refName, refOf, type Provider } from "../../src/core/resource.ts";
 import type { ProviderSeen } from "../../src/core/world.ts";
 import type { Secret } from "../../schemas/types.ts";
 
-export type KeyCheck = { readonly ok: true } | { readonly ok: false; readonly reason: string; readonly message: string; readonly hint: string };
+export type KeyCheck =
+  | { readonly ok: true }
+  | { readonly ok: false; readonly reason: string; readonly message: string; readonly hint: string };
 
 export interface ProviderFacts {
   readonly name: string;
@@ -17,31 +20,26 @@ export type ProviderAction = Action & { readonly type: "forget"; readonly name: 
 
 const LOOK_MS = 30_000;
 
-const ADDRESS: Readonly<Record<Provider["spec"]["api"], string | undefined>> = {
-  echo: undefined,
-  "openai-completions": "https://api.openai.com/v1",
-  "openai-responses": "https://api.openai.com/v1",
-  "anthropic-messages": "https://api.anthropic.com",
-  "google-generative-ai": "https://generativelanguage.googleapis.com",
-};
-
-/** Where requests go; none for the built-in echo. */
-export const baseUrlOf = ({ spec }: Provider): string | undefined => (spec.api === "echo" ? undefined : (spec.baseUrl ?? ADDRESS[spec.api]));
-
 export function checkProvider(provider: Provider): readonly Problem[] {
   const { spec } = provider;
   const object = refName(refOf(provider));
   const echo = spec.api === "echo";
   const problems: Problem[] = [];
   if (!echo && spec.echo !== undefined)
-    problems.push({ message: `spec.echo is a script for api 'echo', not for '${spec.api}'`, path: "/spec/echo", object, hint: "remove spec.echo" });
+    problems.push({
+      message: `spec.echo is a script for api 'echo', not for '${spec.api}'`,
+      path: "/spec/echo",
+      object,
+      hint: "remove spec.echo",
+    });
   if (echo && spec.baseUrl !== undefined)
     problems.push({ message: "api 'echo' is built in and has no address", path: "/spec/baseUrl", object, hint: "remove spec.baseUrl" });
   if (echo && spec.apiKey !== undefined)
     problems.push({ message: "api 'echo' is built in and takes no key", path: "/spec/apiKey", object, hint: "remove spec.apiKey" });
   const ids = spec.models.map((model) => model.id);
   ids.forEach((id, i) => {
-    if (ids.indexOf(id) < i) problems.push({ message: `model '${id}' is there twice`, path: `/spec/models/${i}/id`, object, hint: "keep one of them" });
+    if (ids.indexOf(id) < i)
+      problems.push({ message: `model '${id}' is there twice`, path: `/spec/models/${i}/id`, object, hint: "keep one of them" });
   });
   return problems;
 }
@@ -50,7 +48,14 @@ const keyText = (ref: Secret): string => (ref.secret === undefined ? `env ${ref.
 
 function planGone({ name, seen }: ProviderFacts): Plan<ProviderAction> {
   const remembered = seen.models.some((model) => model.failures > 0 || model.coolingUntil !== undefined || model.lastError !== undefined);
-  const action: ProviderAction = { type: "forget", name, impact: "delete", why: "delete", summary: `forget the health of provider ${name}`, quiet: true };
+  const action: ProviderAction = {
+    type: "forget",
+    name,
+    impact: "delete",
+    why: "delete",
+    summary: `forget the health of provider ${name}`,
+    quiet: true,
+  };
   return { actions: remembered ? [action] : [], ready: false, reason: "Deleting", message: "", gone: !remembered };
 }
 
@@ -63,7 +68,7 @@ function observed(provider: Provider, { seen }: ProviderFacts, now: number): Rea
     ...(coolingUntil !== undefined && coolingUntil > now ? { coolingUntil: new Date(coolingUntil).toISOString() } : {}),
     ...(lastError === undefined ? {} : { lastError }),
   }));
-  const address = baseUrlOf(provider);
+  const address = baseUrlOf(provider.spec);
   return {
     api,
     ...(address === undefined ? {} : { baseUrl: address }),

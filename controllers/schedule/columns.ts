@@ -28,6 +28,11 @@ export const scheduleColumns: readonly Column[] = [
   { name: "NEXT", priority: 0, description: "The next time, in its zone.", value: (object) => textOf(object, "next") },
   { name: "LAST", priority: 0, description: "How the last time went.", value: (object) => textOf(object, "lastOutcome") },
   { name: "ZONE", priority: 1, description: "Its time zone.", value: (object) => textOf(object, "timeZone") },
-  { name: "AGE", priority: 0, description: "Time since it was created.", value: (object, now) => age(now - Date.parse(object.metadata.creationTimestamp)) },
+  {
+    name: "AGE",
+    priority: 0,
+    description: "Time since it was created.",
+    value: (object, now) => age(now - Date.parse(object.metadata.creationTimestamp)),
+  },
   { name: "WHY", priority: 0, description: "Why it does not fire; empty when there is nothing to do.", value: whyText },
 ];

@@ -14,7 +14,9 @@ function check(schedule: Schedule): readonly Problem[] {
   const wrong = cronProblem(cron);
   const unknown = timeZone === undefined ? undefined : zoneProblem(timeZone);
   return [
-    ...(wrong === undefined ? [] : [{ message: wrong, path: "/spec/cron", object, hint: 'such as "0 9 * * 1-5": nine o\'clock on working days' }]),
+    ...(wrong === undefined
+      ? []
+      : [{ message: wrong, path: "/spec/cron", object, hint: 'such as "0 9 * * 1-5": nine o\'clock on working days' }]),
     ...(unknown === undefined ? [] : [{ message: unknown, path: "/spec/timeZone", object, hint: "such as Europe/Vienna or UTC" }]),
   ];
 }

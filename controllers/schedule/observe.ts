@@ -24,7 +24,15 @@ async function fire(w: World, { schedule, agent, slot }: Fire): Promise<void> {
   const agentName = nsName(agent.metadata.namespace, agent.metadata.name);
   const id = { namespace: agent.metadata.namespace, name: agent.metadata.name, uid: agent.metadata.uid };
   const request = { principal: { kind: "schedule", name }, agent: id, text: schedule.spec.input, session } as const;
-  const row = { agent: agentName, type: "schedule", tool: name, args: [slot], decision: "allowed", principal: "schedule", session } as const;
+  const row = {
+    agent: agentName,
+    type: "schedule",
+    tool: name,
+    args: [slot],
+    decision: "allowed",
+    principal: "schedule",
+    session,
+  } as const;
   try {
     await w.control.note(w.random.uuid(), row);
     w.turns.start(uid, request, (error) => {
@@ -49,4 +57,3 @@ export async function actSchedule(w: World, action: ScheduleAction): Promise<voi
       return w.turns.stop(action.uid);
   }
 }
-

@@ -18,7 +18,13 @@ export interface ScheduleFacts {
 export type ScheduleAction = Action &
   (
     | { readonly type: "fire"; readonly schedule: Schedule; readonly agent: Agent; readonly slot: string }
-    | { readonly type: "record"; readonly uid: string; readonly slot: string; readonly outcome: "missed" | "skipped"; readonly message: string }
+    | {
+        readonly type: "record";
+        readonly uid: string;
+        readonly slot: string;
+        readonly outcome: "missed" | "skipped";
+        readonly message: string;
+      }
     | { readonly type: "stop"; readonly uid: string }
   );
 
@@ -73,13 +79,18 @@ function watchedSince(schedule: Schedule, zone: string, nowMs: number): number {
   const before = schedule.status?.observed;
   if (before === undefined) return Math.min(Date.parse(schedule.metadata.creationTimestamp), nowMs);
   const since = Date.parse(String(before["since"]));
-  const same = before["cron"] === schedule.spec.cron && before["timeZone"] === zone && before["suspended"] !== true && !schedule.spec.suspend;
+  const same =
+    before["cron"] === schedule.spec.cron && before["timeZone"] === zone && before["suspended"] !== true && !schedule.spec.suspend;
   // Never later than now, or a clock that was set back would silence it.
   return same && Number.isFinite(since) ? Math.min(since, nowMs) : nowMs;
 }
 
 /** The latest time that has come and was not dealt with; earlier ones are one with it. */
-function dueNow(schedule: Schedule, facts: ScheduleFacts, at: { readonly zone: string; readonly since: number; readonly nowMs: number }): Due | undefined {
+function dueNow(
+  schedule: Schedule,
+  facts: ScheduleFacts,
+  at: { readonly zone: string; readonly since: number; readonly nowMs: number },
+): Due | undefined {
   const last = facts.last === undefined ? Number.NEGATIVE_INFINITY : Date.parse(facts.last.slot);
   const afterMs = Math.max(at.since, last);
   if (afterMs >= at.nowMs) return undefined;
@@ -96,19 +107,31 @@ interface Case {
   readonly nowMs: number;
 }
 
-const countText = (count: number): string => (count <= 1 ? "" : ` (and ${count >= COUNTED ? `at least ${COUNTED - 1}` : count - 1} before it)`);
+const countText = (count: number): string =>
+  count <= 1 ? "" : ` (and ${count >= COUNTED ? `at least ${COUNTED - 1}` : count - 1} before it)`;
 
 /** Why a due time passes without a turn. */
-function withheld({ schedule, agent, facts, due, nowMs }: Case): { readonly outcome: "missed" | "skipped"; readonly message: string } | undefined {
+function withheld({
+  schedule,
+  agent,
+  facts,
+  due,
+  nowMs,
+}: Case): { readonly outcome: "missed" | "skipped"; readonly message: string } | undefined {
   const { catchUp, catchUpWindowSeconds, concurrency } = schedule.spec;
   const lateMs = nowMs - due.slotMs;
   const late = lateMs > LATE_MS;
   const and = countText(due.count);
-  if (late && catchUp === "none") return { outcome: "missed", message: `missed by ${Math.round(lateMs / 1000)} s, and catchUp is none${and}` };
+  if (late && catchUp === "none")
+    return { outcome: "missed", message: `missed by ${Math.round(lateMs / 1000)} s, and catchUp is none${and}` };
   if (late && lateMs > catchUpWindowSeconds * 1000)
-    return { outcome: "missed", message: `missed by ${Math.round(lateMs / 1000)} s, more than catchUpWindowSeconds ${catchUpWindowSeconds}${and}` };
+    return {
+      outcome: "missed",
+      message: `missed by ${Math.round(lateMs / 1000)} s, more than catchUpWindowSeconds ${catchUpWindowSeconds}${and}`,
+    };
   if (agent === undefined) return { outcome: "skipped", message: `agent ${schedule.spec.agent} does not exist${and}` };
-  if (agent.metadata.deletionTimestamp !== undefined) return { outcome: "skipped", message: `agent ${schedule.spec.agent} is being deleted${and}` };
+  if (agent.metadata.deletionTimestamp !== undefined)
+    return { outcome: "skipped", message: `agent ${schedule.spec.agent} is being deleted${and}` };
   if (agent.spec.suspend) return { outcome: "skipped", message: `agent ${schedule.spec.agent} is suspended${and}` };
   if (concurrency === "forbid" && facts.running > 0) return { outcome: "skipped", message: `the run before it still goes on${and}` };
   return undefined;

@@ -1,5 +1,16 @@
 import { spawn } from "node:child_process";
-import { appendFileSync, createReadStream, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  createReadStream,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -36,7 +47,8 @@ const rows = (file = path): readonly AuditRow[] =>
 
 async function* bytes(): AsyncGenerator<Uint8Array> {
   const logs = join(folder, "logs");
-  for (const name of chainSegments(readdirSync(logs), "audit.jsonl")) yield* createReadStream(join(logs, name)) as AsyncIterable<Uint8Array>;
+  for (const name of chainSegments(readdirSync(logs), "audit.jsonl"))
+    yield* createReadStream(join(logs, name)) as AsyncIterable<Uint8Array>;
 }
 const verify = (anchor?: ChainHead): Promise<Verified> => verifyChain(bytes(), anchor);
 
@@ -45,7 +57,16 @@ test("a call has a begin row on the disk before it is begun, and an outcome row 
   await audit.begin("c1", row);
   expect(rows()).toEqual([expect.objectContaining({ seq: 1, call: "c1", phase: "begin", agent: "travel", tool: "exec", args: ["ls"] })]);
   await audit.end("c1", row, outcome);
-  expect(rows()[1]).toMatchObject({ seq: 2, call: "c1", phase: "end", tool: "exec", decision: "allowed", durationMs: 5, exitCode: 0, outputBytes: 2 });
+  expect(rows()[1]).toMatchObject({
+    seq: 2,
+    call: "c1",
+    phase: "end",
+    tool: "exec",
+    decision: "allowed",
+    durationMs: 5,
+    exitCode: 0,
+    outputBytes: 2,
+  });
   expect(audit.head()).toEqual({ seq: 2, hash: rows()[1]?.hash });
   expect(await verify(audit.head())).toMatchObject({ ok: true, rows: 2, open: 0 });
 });
@@ -60,7 +81,11 @@ test("secrets are replaced by value in arguments and errors, and long arguments 
   const audit = make({ redact: (text) => text.replaceAll("hunter22", "[secret]") });
   await audit.denied("c1", { ...row, args: ["export KEY=hunter22", "x".repeat(9_000)], decision: "denied" }, "no: hunter22");
   expect(readFileSync(path, "utf8")).not.toContain("hunter22");
-  expect(rows()[0]).toMatchObject({ phase: "denied", error: "no: [secret]", args: ["export KEY=[secret]", expect.stringContaining("[cut: ")] });
+  expect(rows()[0]).toMatchObject({
+    phase: "denied",
+    error: "no: [secret]",
+    args: ["export KEY=[secret]", expect.stringContaining("[cut: ")],
+  });
   expect(statSync(path).size).toBeLessThan(5_500);
 });
 
@@ -178,7 +203,9 @@ test("where nothing can be written the call is refused as unavailable, and all i
 test("a link in the place of the file is not followed", async () => {
   const target = join(folder, "target");
   writeFileSync(target, "");
-  await make().ready().catch(() => undefined);
+  await make()
+    .ready()
+    .catch(() => undefined);
   await opened[0]?.close();
   rmSync(path);
   symlinkSync(target, path);
@@ -196,7 +223,10 @@ test("a closed chain refuses", async () => {
 const modules = { audit: new URL("./audit.ts", import.meta.url).href, clock: new URL("./clock.ts", import.meta.url).href };
 
 /** Runs code with `audit` and `row` in a process of its own; answers its exit code and output. */
-function child(body: string, options: { readonly before?: string; readonly more?: string } = {}): Promise<{ code: number | null; out: string }> {
+function child(
+  body: string,
+  options: { readonly before?: string; readonly more?: string } = {},
+): Promise<{ code: number | null; out: string }> {
   const code = `
     const { createAudit } = await import(${JSON.stringify(modules.audit)});
     const { systemClock } = await import(${JSON.stringify(modules.clock)});

@@ -1,4 +1,16 @@
-import { chmodSync, existsSync, lstatSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { rename, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -44,7 +56,13 @@ test("a link or a file in its place is refused, and what it leads to is untouche
 test("what is seen has its links resolved, as far as it exists", async () => {
   mkdirSync(join(folder, "real"));
   symlinkSync(join(folder, "real"), join(folder, "link"));
-  expect(await disk.seen(join(folder, "link/a/b"))).toEqual({ real: join(folder, "real/a/b"), exists: false, folder: false, uid: -1, gid: -1 });
+  expect(await disk.seen(join(folder, "link/a/b"))).toEqual({
+    real: join(folder, "real/a/b"),
+    exists: false,
+    folder: false,
+    uid: -1,
+    gid: -1,
+  });
   expect(await disk.seen(join(folder, "link"))).toMatchObject({ real: join(folder, "real"), exists: true, folder: true });
 });
 
@@ -74,9 +92,9 @@ test("an agent that swaps folders for links while its workspace is removed wins 
   for (let round = 0; round < 20; round += 1) {
     const path = join(folder, `w${round}`);
     for (let at = 0; at < 20; at += 1) mkdirSync(join(path, `d${at}/sub`), { recursive: true });
-    let stop = false;
+    const stop = new AbortController();
     const swap = (async () => {
-      while (!stop) {
+      while (!stop.signal.aborted) {
         for (let at = 0; at < 20; at += 1) {
           const name = join(path, `d${at}`);
           await rename(name, `${name}.away`).catch(() => undefined);
@@ -85,7 +103,7 @@ test("an agent that swaps folders for links while its workspace is removed wins 
       }
     })();
     await disk.remove(path).catch(() => undefined);
-    stop = true;
+    stop.abort();
     await swap;
     await rm(path, { recursive: true, force: true });
     expect(lstatSync(join(victim, "keep")).isFile()).toBe(true);

@@ -49,9 +49,11 @@ test("a lock for moments is held by one at a time", async () => {
     await systemClock.sleep(2);
     inside -= 1;
   };
-  await Promise.all(locks.map(async (lock) => {
-    for (let at = 0; at < 10; at += 1) await lock.hold(work);
-  }));
+  await Promise.all(
+    locks.map(async (lock) => {
+      for (let at = 0; at < 10; at += 1) await lock.hold(work);
+    }),
+  );
   expect(most).toBe(1);
   await expect(locks[0]?.hold(() => Promise.reject(new Error("x")))).rejects.toThrow("x");
   await locks[1]?.hold(work);

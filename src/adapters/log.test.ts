@@ -38,7 +38,13 @@ test("cycles, huge values and bytes are bounded", () => {
   const log = createLog({ file });
   const cycle: Record<string, unknown> = {};
   cycle["self"] = cycle;
-  log.info("odd", { cycle, big: "x".repeat(1_000_000), bytes: new Uint8Array(5), many: Array.from({ length: 10_000 }, () => 1), big2: 10n });
+  log.info("odd", {
+    cycle,
+    big: "x".repeat(1_000_000),
+    bytes: new Uint8Array(5),
+    many: Array.from({ length: 10_000 }, () => 1),
+    big2: 10n,
+  });
   expect(statSync(file).size).toBeLessThan(40_000);
   log.close();
 });

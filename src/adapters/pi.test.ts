@@ -45,7 +45,13 @@ test("an answer streams, with its usage, and the request carries prompt, tools a
   expect(textOf(events)).toBe("Hello");
   expect(events.at(-1)).toMatchObject({
     type: "done",
-    message: { provider: "local", model: "m", api: "openai-completions", stopReason: "stop", usage: { input: usage.prompt_tokens, output: usage.completion_tokens } },
+    message: {
+      provider: "local",
+      model: "m",
+      api: "openai-completions",
+      stopReason: "stop",
+      usage: { input: usage.prompt_tokens, output: usage.completion_tokens },
+    },
   });
   expect(JSON.stringify(events)).not.toContain('"partial"');
   expect(wire.asked.length).toBe(1);
@@ -59,7 +65,9 @@ test("an answer streams, with its usage, and the request carries prompt, tools a
 
 test("a tool call arrives whole", async () => {
   const wire = await serve(answerWith(toolStream("exec", { command: "id && ls" })));
-  expect((await ask(wire)).at(-1)).toMatchObject({ message: { stopReason: "toolUse", content: [{ type: "toolCall", id: "call_1", name: "exec", arguments: { command: "id && ls" } }] } });
+  expect((await ask(wire)).at(-1)).toMatchObject({
+    message: { stopReason: "toolUse", content: [{ type: "toolCall", id: "call_1", name: "exec", arguments: { command: "id && ls" } }] },
+  });
 });
 
 test("the same answer comes out wherever the bytes are cut, with CRLF, comments and without a final newline (P83)", async () => {
@@ -168,7 +176,10 @@ test("a stream that is cut, reset or ends early is a failure", async () => {
 
 test("an abort ends the request upstream within a second, before the first byte and in mid-stream", async () => {
   const wire = await serve(() => undefined);
-  for (const handler of [() => undefined, (response: Parameters<Handler>[0]) => (sse(response), void response.write(textStream(["x"]).slice(0, 200)))]) {
+  for (const handler of [
+    () => undefined,
+    (response: Parameters<Handler>[0]) => (sse(response), void response.write(textStream(["x"]).slice(0, 200))),
+  ]) {
     wire.handler = handler;
     const before = wire.dropped();
     const gone = new AbortController();
@@ -193,7 +204,12 @@ test("a line that never ends is cut off", async () => {
 }, 30_000);
 
 test("a context that is too long is told apart", async () => {
-  const wire = await serve(refuseWith(400, '{"error":{"message":"This model\'s maximum context length is 4096 tokens. However, your messages resulted in 9000 tokens.","code":"context_length_exceeded"}}'));
+  const wire = await serve(
+    refuseWith(
+      400,
+      '{"error":{"message":"This model\'s maximum context length is 4096 tokens. However, your messages resulted in 9000 tokens.","code":"context_length_exceeded"}}',
+    ),
+  );
   expect(failureOf(await ask(wire))).toMatchObject({ status: 400, overflow: true });
 });
 

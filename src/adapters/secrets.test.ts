@@ -51,7 +51,9 @@ test("a program's first line is the value; its failure and its silence never sho
   const exec = (script: string): HostSecret => ({ name: "p", exec: ["sh", "-c", script], hosts: [] });
   expect(await make([exec("echo v-$((1+1)); echo rest")]).resolve({ secret: "p" })).toBe("v-2");
   expect(await make([exec('echo "$HIDDEN"x')], { HIDDEN: "leaked" }).resolve({ secret: "p" })).toBe("x");
-  const failed = await make([exec("echo hunter22; echo hunter22 >&2; exit 3")]).resolve({ secret: "p" }).catch((error: unknown) => error);
+  const failed = await make([exec("echo hunter22; echo hunter22 >&2; exit 3")])
+    .resolve({ secret: "p" })
+    .catch((error: unknown) => error);
   expect(failed).toMatchObject({ code: "not_found" });
   expect(JSON.stringify([failed, String(failed)])).not.toContain("hunter22");
   expect(await make([exec(":")]).check({ secret: "p" })).toMatchObject({ ok: false, reason: "SecretMissing" });
@@ -59,7 +61,9 @@ test("a program's first line is the value; its failure and its silence never sho
 
 test("a program that hangs is ended after 5 s", async () => {
   const from = Date.now();
-  await expect(make([{ name: "p", exec: ["sleep", "60"], hosts: [] }]).resolve({ secret: "p" })).rejects.toMatchObject({ code: "not_found" });
+  await expect(make([{ name: "p", exec: ["sleep", "60"], hosts: [] }]).resolve({ secret: "p" })).rejects.toMatchObject({
+    code: "not_found",
+  });
   expect(Date.now() - from).toBeLessThan(8_000);
 }, 15_000);
 

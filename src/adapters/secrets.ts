@@ -71,18 +71,21 @@ function runProgram(command: readonly string[], env: SecretsOptions["env"]): Pro
 }
 
 type Found = { readonly value: string } | { readonly missing: string; readonly hint: string };
+type FindEntry = (entry: HostSecret) => Promise<Found>;
+type FindEnv = (name: string) => Promise<Found>;
 
-export function createSecrets(options: SecretsOptions): Secrets {
-  const redactor = createRedactor();
-  const kept = new Map<string, { readonly at: number; readonly value: Promise<string> }>();
-
-  const fromEnv = async (name: string): Promise<Found> => {
+const envFinder =
+  (options: SecretsOptions): FindEnv =>
+  async (name) => {
     const own = Object.hasOwn(options.env, name) ? options.env[name] : undefined;
     const value = own ?? parseEnv((await readPrivate(options.homeEnvFile)) ?? "").get(name);
     if (value !== undefined && value !== "") return { value };
     return { missing: `variable ${name} is not set for the gateway`, hint: `beige secret set ${name}` };
   };
-  const fromProgram = async (name: string, command: readonly string[]): Promise<Found> => {
+
+function programFinder(options: SecretsOptions): (name: string, command: readonly string[]) => Promise<Found> {
+  const kept = new Map<string, { readonly at: number; readonly value: Promise<string> }>();
+  return async (name, command) => {
     const key = JSON.stringify([name, command]);
     const now = options.clock.monotonic();
     let held = kept.get(key);
@@ -94,7 +97,11 @@ export function createSecrets(options: SecretsOptions): Secrets {
     const value = await held.value;
     return value === "" ? { missing: `program of secret ${name} printed nothing`, hint: "beige secret list" } : { value };
   };
-  const fromEntry = async (entry: HostSecret): Promise<Found> => {
+}
+
+function entryFinder(options: SecretsOptions, fromEnv: FindEnv): FindEntry {
+  const fromProgram = programFinder(options);
+  return async (entry) => {
     if (entry.env !== undefined) return fromEnv(entry.env);
     if (entry.exec !== undefined) return fromProgram(entry.name, entry.exec);
     const hint = `beige secret set ${entry.name}`;
@@ -102,15 +109,17 @@ export function createSecrets(options: SecretsOptions): Secrets {
     const value = firstLine((await readPrivate(entry.file)) ?? "");
     return value === "" ? { missing: `file ${entry.file} of secret ${entry.name} is absent or empty`, hint } : { value };
   };
+}
+
+export function createSecrets(options: SecretsOptions): Secrets {
+  const redactor = createRedactor();
+  const fromEnv = envFinder(options);
+  const fromEntry = entryFinder(options, fromEnv);
   const find = async (ref: Secret, host: string | undefined): Promise<Found> => {
-    const policy = options.host();
-    const allowed = secretAllowed(policy, ref, host);
+    const allowed = secretAllowed(options.host(), ref, host);
     if (!allowed.ok) throw new BeigeError("denied", allowed.message, { hint: allowed.hint });
-    if (ref.env !== undefined) return fromEnv(ref.env);
-    const entry = policy.secrets.find((secret) => secret.name === ref.secret);
-    return entry === undefined
-      ? { missing: `host.yaml has no secret ${ref.secret}`, hint: `beige secret set ${ref.secret}` }
-      : fromEntry(entry);
+    if (allowed.entry !== undefined) return fromEntry(allowed.entry);
+    return fromEnv(ref.env ?? "");
   };
   const resolve = async (ref: Secret, host?: string): Promise<string> => {
     const found = await find(ref, host);

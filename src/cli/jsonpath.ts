@@ -54,7 +54,7 @@ const integer = (text: string, whole: string): number => {
 
 function operand(text: string): Operand {
   const trimmed = text.trim();
-  if (/^(['"]).*\1$/.test(trimmed)) return { value: unquote(trimmed) };
+  if (/^(?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")$/.test(trimmed)) return { value: unquote(trimmed) };
   if (/^-?\d+(\.\d+)?$/.test(trimmed)) return { value: Number(trimmed) };
   if (trimmed === "true" || trimmed === "false") return { value: trimmed === "true" };
   if (!/^[@$.]/.test(trimmed)) throw wrong(`unrecognized character in action: ${trimmed.slice(0, 40)}`);

@@ -8,7 +8,14 @@ function chain(count: number): { readonly text: string; readonly heads: readonly
   const heads = [head];
   for (let at = 0; at < count; at += 1) {
     const row = { ts: "2026-01-01T00:00:00.000Z", call: `c${at >> 1}`, phase: at % 2 === 0 ? "begin" : "end" } as const;
-    const sealed = sealRow(head, { ...row, agent: "travel", type: "core_tool", tool: "exec", args: [`echo "${at}" ü \ud800`], decision: "allowed" });
+    const sealed = sealRow(head, {
+      ...row,
+      agent: "travel",
+      type: "core_tool",
+      tool: "exec",
+      args: [`echo "${at}" ü \ud800`],
+      decision: "allowed",
+    });
     head = sealed.head;
     heads.push(head);
     lines.push(sealed.line);
@@ -76,7 +83,14 @@ test("anchors print and parse", () => {
 });
 
 test("segments sort by age and strangers are left out", () => {
-  const names = ["audit.jsonl", segmentName("audit.jsonl", 200), "audit-note.txt", segmentName("audit.jsonl", 30), "control.jsonl", "audit-2.jsonl"];
+  const names = [
+    "audit.jsonl",
+    segmentName("audit.jsonl", 200),
+    "audit-note.txt",
+    segmentName("audit.jsonl", 30),
+    "control.jsonl",
+    "audit-2.jsonl",
+  ];
   expect(chainSegments(names, "audit.jsonl")).toEqual(["audit-000000000000030.jsonl", "audit-000000000000200.jsonl", "audit.jsonl"]);
 });
 

@@ -38,9 +38,16 @@ const nextWall = (cron: string, after: Wall): Wall | undefined => patternOf(cron
 
 const everyHour = (cron: string): boolean => /^(\*(\/1)?|0-23)$/.test(cron.trim().split(/\s+/)[1] ?? "");
 
+/** Pairs that were found good: a plan asks for the same one over and over. */
+const good = new Set<string>();
+
 function assertGood(cron: string, zone: string): void {
+  const pair = `${cron}\n${zone}`;
+  if (good.has(pair)) return;
   const problem = cronProblem(cron) ?? zoneProblem(zone);
   if (problem !== undefined) throw new BeigeError("invalid", problem);
+  if (good.size >= KEPT) good.clear();
+  good.add(pair);
 }
 
 /** The first time strictly after an instant, in milliseconds since the epoch. Throws `invalid`. */

@@ -99,6 +99,6 @@ export function shows(event: ChatEvent): boolean {
     case "thinking_start":
     case "toolcall_start":
     case "error":
-      return false;
   }
+  return false;
 }

@@ -8,7 +8,10 @@ test("objects merge, lists and scalars replace", () => {
 });
 
 test("keys that reach a prototype are dropped at every depth", () => {
-  const hostile = JSON.parse('{"__proto__":{"evil":1},"a":{"constructor":{"prototype":{"evil":1}},"__proto__":{"evil":1}}}') as Record<string, unknown>;
+  const hostile = JSON.parse('{"__proto__":{"evil":1},"a":{"constructor":{"prototype":{"evil":1}},"__proto__":{"evil":1}}}') as Record<
+    string,
+    unknown
+  >;
   const merged = mergeConfig({ a: {} }, hostile);
   expect(merged).toEqual({ a: {} });
   expect(({} as { evil?: number }).evil).toBeUndefined();
@@ -16,13 +19,17 @@ test("keys that reach a prototype are dropped at every depth", () => {
 });
 
 test("merging nothing changes nothing, and the result shares nothing with its input", () => {
-  const plain = fc.dictionary(fc.string().filter((key) => !["__proto__", "constructor", "prototype"].includes(key)), fc.oneof(fc.integer(), fc.string(), fc.array(fc.integer()), fc.dictionary(fc.stringMatching(/^[a-z]{1,4}$/), fc.integer())));
+  const plain = fc.dictionary(
+    fc.string().filter((key) => !["__proto__", "constructor", "prototype"].includes(key)),
+    fc.oneof(fc.integer(), fc.string(), fc.array(fc.integer()), fc.dictionary(fc.stringMatching(/^[a-z]{1,4}$/), fc.integer())),
+  );
   fc.assert(
     fc.property(plain, (base) => {
       const before = JSON.stringify(base);
       const merged = mergeConfig(base, undefined) as Record<string, unknown>;
       expect(JSON.parse(JSON.stringify(merged))).toEqual(JSON.parse(before));
-      for (const value of Object.values(merged)) if (typeof value === "object" && value !== null) (value as Record<string, unknown>)["added"] = 1;
+      for (const value of Object.values(merged))
+        if (typeof value === "object" && value !== null) (value as Record<string, unknown>)["added"] = 1;
       expect(JSON.stringify(base)).toBe(before);
     }),
   );

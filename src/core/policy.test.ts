@@ -20,7 +20,12 @@ test("an agent without a tool in its list may not call it, whatever plugins offe
 });
 
 test("a listed tool of the one plugin that has it is allowed", () => {
-  expect(decide(agent({ tools: ["git"] }), owner({ git: ["scm"] }), "git")).toEqual({ allowed: true, kind: "tool", tool: "git", plugin: "scm" });
+  expect(decide(agent({ tools: ["git"] }), owner({ git: ["scm"] }), "git")).toEqual({
+    allowed: true,
+    kind: "tool",
+    tool: "git",
+    plugin: "scm",
+  });
 });
 
 test("a listed tool whose plugin is not loaded is allowed, and known to be absent", () => {

@@ -15,7 +15,7 @@ test("fractions round up, never down to nothing", () => {
   expect(parseBytes("1m")).toBe(1);
   expect(parseBytes("1500m")).toBe(2);
   expect(parseCores("0.0001")).toBe(0.001);
-  expect(parseCores(0.1 + 0.2)).toBe(0.301);
+  expect(parseCores(0.1 + 0.2)).toBe(0.3);
 });
 
 test("what is no quantity is undefined, not zero", () => {
@@ -26,5 +26,5 @@ test("what is no quantity is undefined, not zero", () => {
 
 test("bytes are shown in a unit that keeps them exact", () => {
   expect([showBytes(3221225472), showBytes(1536), showBytes(1000), showBytes(0)]).toEqual(["3Gi", "1536", "1000", "0"]);
-  fc.assert(fc.property(fc.nat(), (n) => expect(parseBytes(showBytes(n))).toBe(n)));
+  fc.assert(fc.property(fc.nat(), (n) => parseBytes(showBytes(n)) === n));
 });

@@ -29,7 +29,9 @@ test("a BOM, trailing spaces and a missing final newline stay", () => {
 test("bytes that are no UTF-8 stay as they are", () => {
   const file = Buffer.concat([Buffer.from([0xff, 0xe9, 10]), Buffer.from("name: a\n"), Buffer.from([0x80, 10])]);
   const done = replaceInFile(file, { find: "name: a", replace: "name: ö", all: false });
-  expect(done.ok && done.data.equals(Buffer.concat([Buffer.from([0xff, 0xe9, 10]), Buffer.from("name: ö\n"), Buffer.from([0x80, 10])]))).toBe(true);
+  expect(
+    done.ok && done.data.equals(Buffer.concat([Buffer.from([0xff, 0xe9, 10]), Buffer.from("name: ö\n"), Buffer.from([0x80, 10])])),
+  ).toBe(true);
 });
 
 test("more than one match is an error with line numbers, unless all are meant", () => {
@@ -40,7 +42,7 @@ test("more than one match is an error with line numbers, unless all are meant", 
 });
 
 test("what is not there is an error that names the nearest line", () => {
-  expect(text("a\n  if (x)  {\nb\n", "if (x) {", "y")).toContain('nearest is line 2 (its white space');
+  expect(text("a\n  if (x)  {\nb\n", "if (x) {", "y")).toContain("nearest is line 2 (its white space");
   expect(text("Hello\n", "hello", "y")).toContain("nearest is line 1 (its upper and lower case");
   expect(text("a\n", "zzz", "y")).toBe("error: find is not in the file");
 });

@@ -1,15 +1,11 @@
-// What a manifest names in the outside: variables and text files. A regex over the raw text, light enough for the command line.
+// What a manifest names in the outside: variables and text files. Raw text only, light enough for the command line.
+import { variableNames } from "./variables.ts";
 
-const VARIABLE = /\$\$|\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-[^}]*)?\}/g;
 const FILE =
-  /\binstructions["']?[ \t]*:[ \t]*(?:\r?\n[ \t]*)?\{?[ \t]*["']?file["']?[ \t]*:[ \t]*(?:"([^"\n]+)"|'([^'\n]+)'|([^\s"',}#][^\n,}#]*))/g;
+  /\binstructions["']?[ \t]{0,8}:[ \t]{0,8}(?:\r?\n[ \t]{0,64})?\{?[ \t]{0,8}["']?file["']?[ \t]{0,8}:[ \t]{0,8}(?:"([^"\n]{1,512})"|'([^'\n]{1,512})'|([^\s"',}#][^\n,}#]{0,511}))/g;
 
 /** Names of variables in order of appearance, each once. `$${X}` names none. */
-export function scanVariables(text: string): readonly string[] {
-  const names = new Set<string>();
-  for (const match of text.matchAll(VARIABLE)) if (match[1] !== undefined) names.add(match[1]);
-  return [...names];
-}
+export const scanVariables = (text: string): readonly string[] => variableNames(text);
 
 /** Paths of `instructions: {file: PATH}`, a good guess that saves a round trip: the reader says exactly what it needs. */
 export function scanFiles(text: string): readonly string[] {

@@ -19,29 +19,28 @@ export async function limited<T>(
   outer?: AbortSignal,
 ): Promise<T> {
   const own = new AbortController();
-  const over = new AbortController();
-  const late = new BeigeError("timeout", `${limit.what} took longer than ${limit.ms / 1000} s`);
-  const timer = clock.after(limit.ms, () => own.abort(late));
+  let late: BeigeError | undefined;
+  let grace: { cancel(): void } | undefined;
+  const { promise: abandoned, reject: abandon } = Promise.withResolvers<never>();
+  const giveUp = (reason: unknown): void => {
+    grace ??= clock.after(limit.graceMs, () => abandon(late ?? new BeigeError("timeout", `${limit.what} did not end when it was stopped`)));
+    own.abort(reason);
+  };
+  const timer = clock.after(limit.ms, () => {
+    late = new BeigeError("timeout", `${limit.what} took longer than ${limit.ms / 1000} s`);
+    giveUp(late);
+  });
   // Not AbortSignal.any: the outer signal lives as long as the gateway and would keep every listener.
-  const pass = (): void => own.abort(outer?.reason);
+  const pass = (): void => giveUp(outer?.reason);
   outer?.addEventListener("abort", pass);
   if (outer?.aborted === true) pass();
-  const abandoned = new Promise<never>((_resolve, reject) => {
-    const give = (): void =>
-      void clock.sleep(limit.graceMs, over.signal).then(
-        () => reject(late),
-        () => undefined,
-      );
-    if (own.signal.aborted) give();
-    else own.signal.addEventListener("abort", give, { once: true });
-  });
   try {
     return await Promise.race([run(own.signal), abandoned]);
   } catch (error) {
-    throw own.signal.reason === late ? late : error;
+    throw late ?? error;
   } finally {
     timer.cancel();
-    over.abort();
+    grace?.cancel();
     outer?.removeEventListener("abort", pass);
   }
 }

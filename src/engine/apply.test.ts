@@ -123,6 +123,18 @@ test.each([
   expect(rig.engine.version()).toBe("0");
 });
 
+test("an object that two files hold is told with both places", async () => {
+  rig = await createRig();
+  const a = await applied(rig, [
+    file("a.yaml", box("x"), box("a")),
+    file("b.yaml", box("a")),
+    file("c.yaml", box("a", { size: 1 }, { namespace: "team" })),
+  ]);
+  expect(a.end.exit).toBe(2);
+  const problems = a.events.flatMap((e) => (e.type === "problems" ? e.problems : []));
+  expect(problems).toMatchObject([{ message: "Box/a is here twice", at: { file: "b.yaml" }, hint: expect.stringContaining("a.yaml:3") }]);
+});
+
 test("a field that another manager owns is a conflict that names both, and force takes it", async () => {
   rig = await createRig();
   await applied(rig, [file("a.yaml", box("a", { size: 1 }))]);
@@ -160,6 +172,51 @@ test.each([
   expect(a.end.exit).toBe(3);
   expect(a.end.hint).toContain("beige delete");
   expect(rig.toy.things.size).toBe(4);
+});
+
+test("a prune of what the rest still refers to is refused", async () => {
+  rig = await createRig();
+  await applied(rig, [file("a.yaml", box("a"), box("b", { size: 1, on: "a" }), box("c"), box("d"))]);
+  const rest = [file("a.yaml", box("b", { size: 1, on: "a" }), box("c"), box("d"))];
+  expect((await applied(rig, rest, { prune: true })).end.exit).toBe(2);
+  expect((await applied(rig, rest)).end.exit).toBe(0);
+  expect(rig.toy.things.size).toBe(4);
+});
+
+test.each(["", "../x", "A", "x".repeat(80), "a b"])("%o is no name of a set", async (set) => {
+  rig = await createRig();
+  expect((await applied(rig, [file("a.yaml", box("a"))], { set })).end.exit).toBe(2);
+});
+
+test("an object that changes while it is planned is planned again, and what was changed is not lost", async () => {
+  rig = await createRig();
+  await applied(rig, [file("a.yaml", box("a"))]);
+  const request = {
+    files: [file("a.yaml", box("a", { size: 2 }))],
+    set: "default",
+    dryRun: false,
+    forceConflicts: false,
+    prune: false,
+    wait: false,
+    timeoutMs: 1_000,
+  };
+  const plans: unknown[] = [];
+  for await (const event of rig.engine.apply(request, new AbortController().signal)) {
+    if (event.type !== "plan") continue;
+    plans.push(event.plan.summary);
+    if (plans.length === 1) {
+      await rig.engine.write({
+        op: "merge",
+        ref: ref("a"),
+        body: { spec: { tags: ["kept"] } },
+        manager: "me",
+        force: false,
+        dryRun: false,
+      });
+    }
+  }
+  expect(plans).toHaveLength(2);
+  expect(rig.engine.get(ref("a"))).toMatchObject({ spec: { size: 2, tags: ["kept"] }, metadata: { generation: 3 } });
 });
 
 test("a set never prunes what another set holds too", async () => {

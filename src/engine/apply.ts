@@ -1,9 +1,9 @@
 // Apply: the whole set is read, checked and planned, stored in one transaction, and followed until it is Ready.
 import type { ApplyEnd, ApplyEvent, ApplyRequest, ObjectPlan, StackPlan } from "../core/control.ts";
 import { asBeigeError, BeigeError, ERRORS } from "../core/errors.ts";
-import { refKey, refName, type Ref } from "../core/resource.ts";
+import { condition, refKey, refName, refOf, type Ref } from "../core/resource.ts";
 import type { Clock } from "../core/world.ts";
-import { commit, pruned, type Pruned } from "./apply/commit.ts";
+import { commit, guardPrune, pruned, type Pruned } from "./apply/commit.ts";
 import { readSet, type WantedDocument } from "./apply/read.ts";
 import { stage, type Stage, type StageDeps, type Staged } from "./apply/stage.ts";
 import type { Report } from "./controller.ts";
@@ -25,7 +25,9 @@ const LOOKS = 8;
 /** How often planning starts again because objects changed meanwhile. */
 const TRIES = 3;
 
-interface Set {
+const SET_NAME = /^[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?$/;
+
+interface PlannedSet {
   readonly stage: Stage;
   readonly pruned: Pruned;
   readonly planned: readonly Planned[];
@@ -66,12 +68,18 @@ function summaryOf(objects: readonly ObjectPlan[]): StackPlan["summary"] {
   };
 }
 
-async function planSet(deps: ApplyDeps, request: ApplyRequest, wanted: readonly WantedDocument[], pace: () => Promise<void>): Promise<Set> {
+async function planSet(
+  deps: ApplyDeps,
+  request: ApplyRequest,
+  wanted: readonly WantedDocument[],
+  pace: () => Promise<void>,
+): Promise<PlannedSet> {
   const manager = `apply/${request.set}`;
-  const staged = await stage(deps, wanted, { manager, force: request.forceConflicts }, pace);
+  const gone = pruned(deps.store, manager, { keep: wanted.map((w) => w.ref), prune: request.prune });
+  const staged = await stage(deps, wanted, { manager, force: request.forceConflicts, removed: gone.remove.map(refOf) }, pace);
   if (staged.problems.length > 0) throw new BeigeError("invalid", "the manifests are not valid", { problems: staged.problems });
   refuseConflicts(staged.staged, request.forceConflicts);
-  const gone = pruned(deps.store, manager, { keep: wanted.map((w) => w.ref), prune: request.prune });
+  guardPrune(deps.store, manager, { kept: wanted.length, pruned: gone });
   const { view } = staged;
   const planned = await mapLimited(staged.staged, LOOKS, async ({ ref, before, after, conflicts }) => {
     await pace();
@@ -79,25 +87,26 @@ async function planSet(deps: ApplyDeps, request: ApplyRequest, wanted: readonly 
     return planObject(deps, { ref, after, view, handover, ...(before === undefined ? {} : { before }) });
   });
   const going = await mapLimited(gone.remove, LOOKS, (object) =>
-    planObject(deps, { ref: refOfObject(object), before: object, after: object, view, deleting: true }),
+    planObject(deps, { ref: refOf(object), before: object, after: object, view, deleting: true }),
   );
   const objects = [...planned, ...going].map((p) => p.object);
   return { stage: staged, pruned: gone, planned, plan: { objects, summary: summaryOf(objects), left: gone.left } };
 }
 
-const refOfObject = (o: { kind: string; metadata: { namespace: string; name: string } }): Ref => ({
-  kind: o.kind,
-  namespace: o.metadata.namespace,
-  name: o.metadata.name,
-});
-
 /** Whether the stored objects are still those that the plan was made for. */
-const stillSo = (deps: ApplyDeps, set: Set): boolean =>
+const stillSo = (deps: ApplyDeps, set: PlannedSet): boolean =>
   set.stage.staged.every((s) => sameButStatus(s.before, deps.store.objects.get(s.ref))) &&
-  set.pruned.remove.every((o) => sameButStatus(o, deps.store.objects.get(refOfObject(o))));
+  set.pruned.remove.every((o) => sameButStatus(o, deps.store.objects.get(refOf(o))));
+
+/** Not Ready, and nothing on its way. */
+function stuck({ store }: ApplyDeps, ref: Ref): boolean {
+  const object = store.objects.get(ref);
+  if (object === undefined) return true;
+  return condition(object, "Ready")?.status === "False" && condition(object, "Progressing")?.status === "False";
+}
 
 /** Objects whose way to Ready is of interest: all but those that are there already. */
-function followedOf(set: Set): readonly Followed[] {
+function followedOf(set: PlannedSet): readonly Followed[] {
   const verbs = new Map(set.plan.objects.map((o) => [refKey(o.ref), o.verb]));
   const kept = set.stage.staged.flatMap(({ ref, before, after }, i): Followed[] => {
     const plan = set.planned[i]?.plan;
@@ -105,11 +114,11 @@ function followedOf(set: Set): readonly Followed[] {
     if (same && plan?.ready === true && plan.actions.length === 0) return [];
     return [{ ref, verb: verbs.get(refKey(ref)) ?? "update", uid: after.metadata.uid, generation: after.metadata.generation }];
   });
-  const going = set.pruned.remove.map((o) => ({ ref: refOfObject(o), verb: "delete" as const, uid: o.metadata.uid, generation: 0 }));
+  const going = set.pruned.remove.map((o) => ({ ref: refOf(o), verb: "delete" as const, uid: o.metadata.uid, generation: 0 }));
   return [...kept, ...going];
 }
 
-function resultOf(set: Set, following: Following | undefined, request: ApplyRequest): ApplyEnd {
+function resultOf(set: PlannedSet, following: Following | undefined, request: ApplyRequest): ApplyEnd {
   const { summary, objects } = set.plan;
   const { unchanged } = summary;
   const states = following?.states();
@@ -138,6 +147,8 @@ function resultOf(set: Set, following: Following | undefined, request: ApplyRequ
 
 async function* run(deps: ApplyDeps, request: ApplyRequest, signal: AbortSignal): AsyncGenerator<ApplyEvent> {
   const pace = createPace(deps.clock);
+  if (!SET_NAME.test(request.set))
+    throw new BeigeError("invalid", "the name of the set is not valid", { hint: "lower-case letters, digits, '-' and '.', at most 63" });
   const read = await readSet(request.files, deps.language, pace);
   if (read.problems.length > 0) throw new BeigeError("invalid", "the manifests are not valid", { problems: read.problems });
   if (read.needFiles.length > 0) {
@@ -156,7 +167,9 @@ async function* run(deps: ApplyDeps, request: ApplyRequest, signal: AbortSignal)
     set = await planSet(deps, request, read.wanted, pace);
   }
   const followed = followedOf(set);
-  const following = request.wait ? follow({ clock: deps.clock, subscribe: deps.reports }, followed, request.timeoutMs) : undefined;
+  const following = request.wait
+    ? follow({ clock: deps.clock, subscribe: deps.reports, stuck: (ref) => stuck(deps, ref) }, followed, request.timeoutMs)
+    : undefined;
   try {
     const woken = commit(deps.store, request.set, { staged: set.stage.staged, pruned: set.pruned, now: deps.clock.now() });
     for (const { ref } of followed) if (!woken.has(refKey(ref))) deps.wake(ref);

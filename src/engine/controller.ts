@@ -1,7 +1,7 @@
 // One pass over one object: look, plan, act, look once more, and write the status: the only place that does.
 import { asBeigeError, BeigeError, ERRORS } from "../core/errors.ts";
 import type { AnyKind, Plan, Verdict, View, Want } from "../core/kind.ts";
-import { refKey, type Ref, type Resource } from "../core/resource.ts";
+import { refKey, refName, type Ref, type Resource } from "../core/resource.ts";
 import type { World } from "../core/world.ts";
 import { act, limited } from "./act.ts";
 import { findingOf, nextStatus, type Finding } from "./status.ts";
@@ -11,7 +11,7 @@ import type { Store } from "./store.ts";
 /** How often one pass looks before it gives the queue back; a plan that still has actions then does not settle. */
 export const ROUNDS = 6;
 /** Longest look. */
-export const OBSERVE_MS = 60_000;
+export const OBSERVE_MS = 30_000;
 
 /** When to look again after a limit that does not say when. */
 export const EXHAUSTED_MS = 5_000;
@@ -51,10 +51,10 @@ function wantOf(store: Store, object: Resource): Want {
 export async function look(
   deps: Pick<ControllerDeps, "store" | "world">,
   kind: AnyKind,
-  about: { readonly ref: Ref; readonly object?: Resource; readonly view: View; readonly deleting?: boolean },
+  about: { readonly ref: Ref; readonly object?: Resource; readonly view: View; readonly deleting?: boolean; readonly limitMs?: number },
 ): Promise<Plan> {
   const { ref, object, view } = about;
-  const limit = { ms: OBSERVE_MS, graceMs: 0, what: `looking at ${refKey(ref)}` };
+  const limit = { ms: about.limitMs ?? OBSERVE_MS, graceMs: 0, what: `looking at ${refName(ref)}` };
   const seen = await limited<unknown>(deps.world.clock, limit, () => kind.observe(deps.world, ref, object, view));
   const want = object === undefined ? undefined : wantOf(deps.store, object);
   return kind.plan(want === undefined || about.deleting !== true ? want : { ...want, deleting: true }, seen, view) as Plan;

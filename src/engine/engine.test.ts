@@ -64,6 +64,32 @@ test("what no hint told is found by the resync", async () => {
   expect(reasons("a")).toContain("Repaired x1");
 });
 
+test("drift is told by field before it is mended", async () => {
+  rig = await createRig();
+  await applied(rig, [file("a.yaml", box("a", { size: 3 }))]);
+  const resourceVersion = rig.engine.version();
+  const mine = thing("a");
+  if (mine !== undefined) mine.size = 9;
+  const { plan } = await rig.engine.describe(ref("a"));
+  expect(plan).toMatchObject({ verb: "update", why: ["drift"], drift: [{ path: "size", before: 9, after: 3 }], fields: [] });
+  await rig.clock.advance(61_000);
+  const told: (string | undefined)[] = [];
+  for await (const event of rig.engine.watch("Box", { resourceVersion }, AbortSignal.timeout(50))) {
+    if ("object" in event) told.push(condition(event.object, "Drifted")?.status);
+  }
+  expect(told).toEqual(["True", "False"]);
+  expect(
+    rig.engine
+      .events({ ref: ref("a") })
+      .filter((e) => e.reason === "Repaired")
+      .map((e) => [e.message, e.count]),
+  ).toEqual([
+    ["create box a (missing)", 1],
+    ["start box a (missing)", 1],
+    ["resize box a (drift)", 1],
+  ]);
+});
+
 test("a hint of another store's container is not ours to look at", async () => {
   rig = await createRig();
   await applied(rig, [file("a.yaml", box("a"))]);
@@ -252,6 +278,8 @@ test("a look that hangs is given up and the status says so", async () => {
   rig = await createRig();
   rig.toy.hanging = true;
   await applied(rig, [file("a.yaml", box("a"))], { wait: false });
+  await rig.clock.advance(OBSERVE_MS);
+  expect(cond("a")).toMatchObject({ status: "Unknown", reason: "Timeout", message: "looking at box/a took longer than 30 s" });
   rig.toy.hanging = false;
   await rig.clock.advance(OBSERVE_MS + 31_000);
   expect(cond("a")?.status).toBe("True");

@@ -3,12 +3,10 @@ import type { ApplyEvent, Verb } from "../core/control.ts";
 import { refKey, type Ref } from "../core/resource.ts";
 import type { Clock } from "../core/world.ts";
 import type { Report } from "./controller.ts";
+import { underWay } from "./status.ts";
 
 export type Progress = Extract<ApplyEvent, { type: "progress" }>;
 export type State = Progress["state"];
-
-/** A plan that is not ready and looks again no sooner than this has nothing under way: it has failed as far as a waiter is concerned. */
-export const PATIENCE_MS = 15_000;
 
 export interface Followed {
   readonly ref: Ref;
@@ -36,11 +34,8 @@ export function stateOf(
   const why = { reason: plan.reason, message: plan.message };
   if (plan.actions.length > 0) return { state: "working", ...why };
   if (plan.ready === true || plan.suspended === true) return { state: "ready", ...why };
-  const { wait } = plan;
-  if (plan.ready === "unknown") return { state: "waiting", ...why };
-  if (wait?.on?.some(failed) === true) return { state: "failed", ...why };
-  const soon = (wait?.on?.length ?? 0) > 0 || (wait?.ms !== undefined && wait.ms < PATIENCE_MS);
-  return { state: soon ? "waiting" : "failed", ...why };
+  if (plan.wait?.on?.some(failed) === true) return { state: "failed", ...why };
+  return { state: underWay(plan) ? "waiting" : "failed", ...why };
 }
 
 export interface Following {
@@ -55,6 +50,8 @@ const AT_REST: ReadonlySet<State> = new Set(["ready", "failed", "gone"]);
 export interface FollowDeps {
   readonly clock: Clock;
   /** Reports of every pass. */
+  /** Of objects that are not followed: whether nothing is on its way that would make them Ready. */
+  readonly stuck: (ref: Ref) => boolean;
   readonly subscribe: (listener: (report: Report) => void) => { unsubscribe(): void };
 }
 
@@ -64,12 +61,13 @@ export function follow(deps: FollowDeps, followed: readonly Followed[], timeoutM
   const started = clock.monotonic();
   const wanted = new Map(followed.map((f) => [refKey(f.ref), f]));
   const states = new Map<string, Progress>();
-  const reports = new Map<string, Report>();
+  /** Last reports of those whose plan waits for others. */
+  const waiting = new Map<string, Report>();
   const unread = new Map<string, Progress>();
   let over = followed.length === 0;
   let wake: () => void = () => undefined;
 
-  const failed = (ref: Ref): boolean => states.get(refKey(ref))?.state === "failed";
+  const failed = (ref: Ref): boolean => (wanted.has(refKey(ref)) ? states.get(refKey(ref))?.state === "failed" : deps.stuck(ref));
 
   function enter(key: string, { ref, verb }: Followed, report: Report): void {
     const told = stateOf(report, failed);
@@ -85,12 +83,13 @@ export function follow(deps: FollowDeps, followed: readonly Followed[], timeoutM
     const key = refKey(report.ref);
     const about = wanted.get(key);
     if (about === undefined || report.uid !== about.uid || report.generation < about.generation) return;
-    reports.set(key, report);
+    if ((report.plan?.wait?.on?.length ?? 0) > 0) waiting.set(key, report);
+    else waiting.delete(key);
     enter(key, about, report);
     // Whoever waits for one that has failed has failed too.
-    for (const [other, of] of wanted) {
-      const last = reports.get(other);
-      if (last?.plan?.wait?.on !== undefined) enter(other, of, last);
+    for (const [other, last] of waiting) {
+      const of = wanted.get(other);
+      if (of !== undefined) enter(other, of, last);
     }
     wake();
   }
@@ -100,7 +99,7 @@ export function follow(deps: FollowDeps, followed: readonly Followed[], timeoutM
     over = true;
     wake();
   });
-  const atRest = (): boolean => states.size === wanted.size && [...states.values()].every((s) => AT_REST.has(s.state));
+  const atRest = (): boolean => states.size === wanted.size && states.values().every((s) => AT_REST.has(s.state));
 
   async function* events(signal: AbortSignal): AsyncGenerator<Progress> {
     const abort = (): void => wake();

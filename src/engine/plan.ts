@@ -9,6 +9,9 @@ import { look } from "./controller.ts";
 import type { Language } from "./language.ts";
 import type { Store } from "./store.ts";
 
+/** A person waits for this look. */
+const LOOK_MS = 15_000;
+
 export interface PlanDeps {
   readonly store: Store;
   readonly world: World;
@@ -62,7 +65,13 @@ export async function planObject(deps: PlanDeps, input: PlanInput): Promise<Plan
   let plan: Plan | undefined;
   let message = "";
   try {
-    plan = await look(deps, language.kind(ref.kind), { ref, object: after, view, ...(input.deleting === true ? { deleting: true } : {}) });
+    plan = await look(deps, language.kind(ref.kind), {
+      ref,
+      object: after,
+      view,
+      limitMs: LOOK_MS,
+      ...(input.deleting === true ? { deleting: true } : {}),
+    });
     message = plan.ready === true ? "" : plan.message;
   } catch (error) {
     message = asBeigeError(error).message;

@@ -1,6 +1,7 @@
 // One queue of keys: a key never runs twice at once, errors back off, everything else waits its time.
 import type { Verdict } from "../core/kind.ts";
 import type { Clock, Log, Random } from "../core/world.ts";
+import { createPace } from "./pace.ts";
 
 export interface QueueOptions {
   readonly concurrency: number;
@@ -52,6 +53,7 @@ export function createQueue(deps: QueueDeps): Queue {
   const entries = new Map<string, Entry>();
   const ready = new Set<string>();
   const stopping = new AbortController();
+  const pace = createPace(deps.clock);
   let running = 0;
   let idlers: (() => void)[] = [];
 
@@ -110,6 +112,8 @@ export function createQueue(deps: QueueDeps): Queue {
   async function pass(key: string, entry: Entry): Promise<void> {
     let verdict: Verdict;
     try {
+      // A thousand passes that never wait for anything would otherwise be one long stretch.
+      await pace();
       verdict = await deps.run(key, stopping.signal);
     } catch (error) {
       deps.log.error("a pass failed", { key, error: error instanceof Error ? (error.stack ?? error.message) : String(error) });

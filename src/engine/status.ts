@@ -27,10 +27,19 @@ const STATUS = { true: "True", false: "False", unknown: "Unknown" } as const;
 const toCondition = (type: ConditionType, on: boolean, why: { reason: string; message: string }, off: string): Wanted =>
   on ? { type, status: "True", ...why } : { type, status: "False", reason: off, message: "" };
 
+/** A plan that looks again no sooner than this has nothing on its way: it waits for a person, or for luck. */
+export const PATIENCE_MS = 15_000;
+
+/** Whether a plan that is not ready may become so by what is already on its way. */
+export const underWay = ({ ready, suspended, wait }: Plan): boolean =>
+  ready !== true &&
+  suspended !== true &&
+  (ready === "unknown" || (wait?.on?.length ?? 0) > 0 || (wait?.ms !== undefined && wait.ms < PATIENCE_MS));
+
 /** A plan at rest, or one whose actions are about to run. */
 export function findingOf(plan: Plan): Finding {
   const busy = plan.actions.length > 0;
-  const waits = plan.wait !== undefined && plan.ready !== true && plan.suspended !== true;
+  const waits = underWay(plan);
   const why = { reason: plan.reason, message: plan.message };
   return {
     // `ready` of a plan with actions may be about the time after them.

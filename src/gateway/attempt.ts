@@ -1,11 +1,13 @@
 // One try of one model: slot, key, audit row, stream. Nothing is forwarded before the first content.
 import { asBeigeError, BeigeError } from "../core/errors.ts";
+import { baseUrlOf } from "../core/address.ts";
+import { hostOf } from "../core/hostpolicy.ts";
 import { fold, newDraft, shows, type Draft } from "../core/draft.ts";
 import { priced } from "../core/usage.ts";
 import type { Audit, AuditCall, AuditOutcome } from "../core/audit.ts";
 import type { AssistantMessage, ChatContext, ChatEvent, ChatFailure, ChatOptions, ChatTarget, Llm } from "../core/chat.ts";
 import type { Provider } from "../core/resource.ts";
-import type { Clock, Secrets } from "../core/world.ts";
+import type { Clock, Log, Secrets } from "../core/world.ts";
 import type { ModelFacts } from "../../schemas/types.ts";
 import type { Limiter } from "./limiter.ts";
 
@@ -19,6 +21,7 @@ export interface AttemptDeps {
   readonly audit: Audit;
   readonly limiter: Limiter;
   readonly clock: Clock;
+  readonly log: Log;
 }
 
 export interface Attempt {
@@ -55,10 +58,18 @@ export async function* runAttempt(deps: AttemptDeps, attempt: Attempt, signal: A
 /** The gateway itself cannot send: said as a failure that no other try mends. */
 const refused = (error: unknown): AttemptEnd => {
   const known = asBeigeError(error);
-  return { end: "failed", failure: { code: known.code, message: known.message, ...(known.hint === undefined ? {} : { hint: known.hint }) } };
+  return {
+    end: "failed",
+    failure: { code: known.code, message: known.message, ...(known.hint === undefined ? {} : { hint: known.hint }) },
+  };
 };
 
-async function* recorded(deps: AttemptDeps, attempt: Attempt, extra: { readonly waitedMs: number }, signal: AbortSignal): AsyncGenerator<ChatEvent, AttemptEnd> {
+async function* recorded(
+  deps: AttemptDeps,
+  attempt: Attempt,
+  extra: { readonly waitedMs: number },
+  signal: AbortSignal,
+): AsyncGenerator<ChatEvent, AttemptEnd> {
   const { audit, clock } = deps;
   let target: ChatTarget;
   try {
@@ -68,7 +79,12 @@ async function* recorded(deps: AttemptDeps, attempt: Attempt, extra: { readonly 
     return refused(error);
   }
   const since = clock.monotonic();
-  const seen: Seen = { draft: newDraft({ api: target.api, provider: target.provider, model: target.model.id, timestamp: clock.now() }), bytes: 0, committed: false, late: false };
+  const seen: Seen = {
+    draft: newDraft({ api: target.api, provider: target.provider, model: target.model.id, timestamp: clock.now() }),
+    bytes: 0,
+    committed: false,
+    late: false,
+  };
   let ended: AttemptEnd | undefined;
   try {
     ended = yield* streamed(deps, { attempt, target, seen }, signal);
@@ -77,7 +93,7 @@ async function* recorded(deps: AttemptDeps, attempt: Attempt, extra: { readonly 
     // Also runs when the reader has left or the request was given up: every begin row gets its end.
     await audit
       .end(attempt.call, attempt.row, outcome(ended, seen, { durationMs: clock.monotonic() - since, waitMs: extra.waitedMs }))
-      .catch(() => undefined);
+      .catch((error: unknown) => deps.log.error("audit row lost", { call: attempt.call, error: asBeigeError(error).message }));
   }
 }
 
@@ -97,42 +113,36 @@ function outcome(ended: AttemptEnd | undefined, seen: Seen, times: { readonly du
     outputBytes: seen.bytes,
     outcome: ended === undefined ? "cancelled" : ended.end === "answered" ? "ok" : seen.late ? "timeout" : "failed",
     model: seen.draft.model,
-    usage: { ...tokens, costUsd: cost.total, waitMs: Math.round(times.waitMs), ...(failure?.status === undefined ? {} : { status: failure.status }) },
+    usage: {
+      ...tokens,
+      costUsd: cost.total,
+      waitMs: Math.round(times.waitMs),
+      ...(failure?.status === undefined ? {} : { status: failure.status }),
+    },
     ...(failure === undefined ? {} : { error: failure.message }),
   };
 }
 
-/** The host that a key is bound to: what the address says, or the API's own. */
-const hostOf = (provider: Provider): string | undefined =>
-  provider.spec.baseUrl === undefined ? undefined : URL.parse(provider.spec.baseUrl)?.host;
+/** A key goes to the host that the address names, and to no unknown place. */
+async function keyOf(deps: AttemptDeps, provider: Provider, baseUrl: string): Promise<string | undefined> {
+  if (provider.spec.apiKey === undefined) return undefined;
+  const host = hostOf(baseUrl);
+  if (host === undefined) throw new BeigeError("invalid", `provider '${provider.metadata.name}' has an address without a host`);
+  return await deps.secrets.resolve(provider.spec.apiKey, host);
+}
 
 async function targetOf(deps: AttemptDeps, attempt: Attempt): Promise<ChatTarget> {
   const { provider, model } = attempt;
   const { spec } = provider;
-  const baseUrl = spec.baseUrl ?? DEFAULT_URLS[spec.api];
-  if (baseUrl === undefined && spec.api !== "echo") {
-    throw new BeigeError("invalid", `provider '${provider.metadata.name}' has no baseUrl`, { hint: "set spec.baseUrl of the Provider" });
-  }
-  const host = hostOf(provider) ?? (baseUrl === undefined ? undefined : URL.parse(baseUrl)?.host);
-  const apiKey = spec.apiKey === undefined ? undefined : await deps.secrets.resolve(spec.apiKey, host);
-  return {
-    provider: provider.metadata.name,
-    api: spec.api,
-    model,
-    timeoutMs: spec.timeoutSeconds * 1000,
-    ...(baseUrl === undefined ? {} : { baseUrl }),
-    ...(apiKey === undefined ? {} : { apiKey }),
-    ...(spec.echo === undefined ? {} : { echo: spec.echo }),
-  };
+  const { name } = provider.metadata;
+  const basic = { provider: name, api: spec.api, model, timeoutMs: spec.timeoutSeconds * 1000 };
+  if (spec.api === "echo") return { ...basic, ...(spec.echo === undefined ? {} : { echo: spec.echo }) };
+  const baseUrl = baseUrlOf(spec);
+  if (baseUrl === undefined)
+    throw new BeigeError("invalid", `provider '${name}' has no baseUrl`, { hint: "set spec.baseUrl of the Provider" });
+  const apiKey = await keyOf(deps, provider, baseUrl);
+  return { ...basic, baseUrl, ...(apiKey === undefined ? {} : { apiKey }) };
 }
-
-/** Where an API is when the manifest does not say. */
-export const DEFAULT_URLS: Readonly<Record<string, string>> = {
-  "openai-completions": "https://api.openai.com/v1",
-  "openai-responses": "https://api.openai.com/v1",
-  "anthropic-messages": "https://api.anthropic.com",
-  "google-generative-ai": "https://generativelanguage.googleapis.com/v1beta",
-};
 
 interface Running {
   readonly attempt: Attempt;
@@ -155,7 +165,11 @@ async function* streamed(deps: AttemptDeps, running: Running, signal: AbortSigna
       if (event.type === "error") {
         seen.draft.usage = priced(event.message.usage, target.model.cost);
         signal.throwIfAborted();
-        return failedWith(seen, clean(seen.late ? timeoutFailure(target) : (event.failure ?? { message: event.message.errorMessage ?? "failed" })), event.message);
+        return failedWith(
+          seen,
+          clean(seen.late ? timeoutFailure(target) : (event.failure ?? { message: event.message.errorMessage ?? "failed" })),
+          event.message,
+        );
       }
       fold(seen.draft, event);
       if ("delta" in event) seen.bytes += Buffer.byteLength(event.delta);

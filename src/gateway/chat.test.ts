@@ -10,7 +10,10 @@ import { createEcho } from "./echo.ts";
 import { createLimiter } from "./limiter.ts";
 
 /** Pauses between passes take no time. */
-const quick: Clock = { ...w.clock, sleep: (_ms, signal) => (signal?.aborted === true ? Promise.reject(signal.reason as Error) : Promise.resolve()) };
+const quick: Clock = {
+  ...w.clock,
+  sleep: (_ms, signal) => (signal?.aborted === true ? Promise.reject(signal.reason as Error) : Promise.resolve()),
+};
 
 const done = (provider: string, text: string): ChatEvent[] => [
   { type: "start" },
@@ -28,7 +31,11 @@ const message = (provider: string, text: string): AssistantMessage => ({
   stopReason: "stop",
   timestamp: 1,
 });
-const error = (failure: ChatFailure): ChatEvent => ({ type: "error", message: { ...message("x", ""), content: [], usage: NO_USAGE, stopReason: "error", errorMessage: failure.message }, failure });
+const error = (failure: ChatFailure): ChatEvent => ({
+  type: "error",
+  message: { ...message("x", ""), content: [], usage: NO_USAGE, stopReason: "error", errorMessage: failure.message },
+  failure,
+});
 
 type Script = (attempt: number, signal: AbortSignal) => AsyncIterable<ChatEvent> | Iterable<ChatEvent>;
 
@@ -62,10 +69,26 @@ function rig(scripts: Record<string, Script>, setting: Setting = {}): Rig {
       if (script !== undefined) yield* script(asked.filter((name) => name === target.provider).length, signal);
     },
   };
-  const agent = setting.agent ?? w.agent("dev", names.map((name) => [name, "m"]));
-  const providers = setting.providers ?? names.map((name) => w.provider(name, { api: "openai-completions", baseUrl: "http://127.0.0.1:1", concurrency: 1 }));
+  const agent =
+    setting.agent ??
+    w.agent(
+      "dev",
+      names.map((name) => [name, "m"]),
+    );
+  const providers =
+    setting.providers ??
+    names.map((name) => w.provider(name, { api: "openai-completions", baseUrl: "http://127.0.0.1:1", concurrency: 1 }));
   const [audit, log, limiter] = [w.memoryAudit(), w.memoryLog(), createLimiter(w.clock)];
-  const deps = { directory: w.directory([agent], providers), llm: () => llm, secrets: w.memorySecrets(setting.secrets), hooks: { ...w.noHooks, ...setting.hooks }, audit, limiter, log, random: w.random };
+  const deps = {
+    directory: w.directory([agent], providers),
+    llm: () => llm,
+    secrets: w.memorySecrets(setting.secrets),
+    hooks: { ...w.noHooks, ...setting.hooks },
+    audit,
+    limiter,
+    log,
+    random: w.random,
+  };
   const chat = createChat({ ...deps, shelf: setting.shelf ?? w.memoryShelf(), clock: setting.clock ?? quick });
   const request: ChatRequest = {
     agent: w.idOf(agent),
@@ -73,7 +96,15 @@ function rig(scripts: Record<string, Script>, setting: Setting = {}): Rig {
     context: { messages: [{ role: "user", content: "hi", timestamp: 1 }] },
     options: { thinking: "off" },
   };
-  return { chat, asked, audit, log, limiter, request, run: (more, signal) => w.all(chat({ ...request, ...more }, signal ?? new AbortController().signal)) };
+  return {
+    chat,
+    asked,
+    audit,
+    log,
+    limiter,
+    request,
+    run: (more, signal) => w.all(chat({ ...request, ...more }, signal ?? new AbortController().signal)),
+  };
 }
 
 const ends = (events: readonly ChatEvent[]): ChatEvent[] => events.filter((event) => event.type === "done" || event.type === "error");
@@ -95,7 +126,16 @@ test("an answer streams as it comes, named, priced and recorded", async () => {
   expect(events.slice(1).map((event) => event.type)).toEqual(["text_start", "text_delta", "done"]);
   expect(events.at(-1)).toMatchObject({ message: { usage: { cost: { total: 10 } } } });
   expect(at.audit.rows.map((row) => row.phase)).toEqual(["begin", "end"]);
-  expect(at.audit.rows[1]).toMatchObject({ agent: "dev", type: "llm", tool: "a/m", principal: "operator", session: "cli:x", outcome: "ok", outputBytes: 5, usage: { input: 10, output: 5, costUsd: 10, waitMs: 0 } });
+  expect(at.audit.rows[1]).toMatchObject({
+    agent: "dev",
+    type: "llm",
+    tool: "a/m",
+    principal: "operator",
+    session: "cli:x",
+    outcome: "ok",
+    outputBytes: 5,
+    usage: { input: 10, output: 5, costUsd: 10, waitMs: 0 },
+  });
   idle(at);
 });
 
@@ -111,13 +151,26 @@ test("two models that fail are asked six times at most, and one error is all tha
   const events = await at.run();
   expect(at.asked).toEqual(["a", "b", "a", "b", "a", "b"]);
   expect(events.map((event) => event.type)).toEqual(["error"]);
-  expect(failureOf(events)).toMatchObject({ code: "unavailable", message: "no model of agent 'dev' answered (a/m: Overloaded; b/m: Connection error)" });
-  expect(at.audit.rows.filter((row) => row.phase === "end").map((row) => row.usage?.["status"])).toEqual([529, undefined, 529, undefined, 529, undefined]);
+  expect(failureOf(events)).toMatchObject({
+    code: "unavailable",
+    message: "no model of agent 'dev' answered (a/m: Overloaded; b/m: Connection error)",
+  });
+  expect(at.audit.rows.filter((row) => row.phase === "end").map((row) => row.usage?.["status"])).toEqual([
+    529,
+    undefined,
+    529,
+    undefined,
+    529,
+    undefined,
+  ]);
   idle(at);
 });
 
 test("an overload that clears is answered by the first model in the next pass", async () => {
-  const at = rig({ a: (n) => (n === 1 ? [error({ status: 529, message: "Overloaded" })] : done("a", "hi")), b: () => [error({ status: 500, message: "oops" })] });
+  const at = rig({
+    a: (n) => (n === 1 ? [error({ status: 529, message: "Overloaded" })] : done("a", "hi")),
+    b: () => [error({ status: 500, message: "oops" })],
+  });
   expect((await at.run()).at(-1)?.type).toBe("done");
   expect(at.asked).toEqual(["a", "b", "a"]);
 });
@@ -132,7 +185,18 @@ test.each([400, 401, 403, 404, 422])("status %i ends the request at once", async
 
 test("a 429 at the first read of the stream goes to the next model and keeps everybody from the first (P85)", async () => {
   const shelf = w.memoryShelf();
-  const at = rig({ a: () => [{ type: "start" }, { type: "text_start", contentIndex: 0 }, { type: "text_delta", contentIndex: 0, delta: "" }, error({ status: 429, message: "slow down", retryAfterMs: 60_000 })], b: () => done("b", "hi") }, { shelf });
+  const at = rig(
+    {
+      a: () => [
+        { type: "start" },
+        { type: "text_start", contentIndex: 0 },
+        { type: "text_delta", contentIndex: 0, delta: "" },
+        error({ status: 429, message: "slow down", retryAfterMs: 60_000 }),
+      ],
+      b: () => done("b", "hi"),
+    },
+    { shelf },
+  );
   const events = await at.run();
   expect(events.map((event) => event.type)).toEqual(["start", "text_start", "text_delta", "done"]);
   expect(events[0]).toMatchObject({ provider: "b", fallback: true });
@@ -149,7 +213,10 @@ test("a 429 at the first read of the stream goes to the next model and keeps eve
 });
 
 test("when every model cools the soonest end is told, and nobody is asked (P93)", async () => {
-  const at = rig({ a: () => [error({ status: 429, message: "x", retryAfterMs: 90_000 })], b: () => [error({ status: 429, message: "y", retryAfterMs: 30_000 })] });
+  const at = rig({
+    a: () => [error({ status: 429, message: "x", retryAfterMs: 90_000 })],
+    b: () => [error({ status: 429, message: "y", retryAfterMs: 30_000 })],
+  });
   for (const expected of [2, 2]) {
     const failure = failureOf(await at.run());
     expect(failure?.code).toBe("exhausted");
@@ -164,10 +231,15 @@ test("a stream that dies before content falls back; one that dies after it ends 
   expect((await at.run()).at(-1)?.type).toBe("done");
   expect(at.asked).toEqual(["a", "b"]);
 
-  const parts: ChatEvent[] = [{ type: "text_start", contentIndex: 0 }, ...Array.from({ length: 20 }, (): ChatEvent => ({ type: "text_delta", contentIndex: 0, delta: "x" }))];
+  const parts: ChatEvent[] = [
+    { type: "text_start", contentIndex: 0 },
+    ...Array.from({ length: 20 }, (): ChatEvent => ({ type: "text_delta", contentIndex: 0, delta: "x" })),
+  ];
   const cut = rig({ a: () => parts, b: () => done("b", "never") });
   const events = await cut.run();
-  expect(ends(events)).toMatchObject([{ type: "error", message: { stopReason: "error", content: [{ text: "x".repeat(20) }] }, failure: { partial: true } }]);
+  expect(ends(events)).toMatchObject([
+    { type: "error", message: { stopReason: "error", content: [{ text: "x".repeat(20) }] }, failure: { partial: true } },
+  ]);
   expect(cut.asked).toEqual(["a"]);
 
   const said = { ...error({ message: "terminated" }), message: { ...message("a", "xx"), stopReason: "error" as const } } as ChatEvent;
@@ -192,10 +264,16 @@ test("a provider that throws, or floods with empty events, is a failure like any
 
 test("a silent provider is given up after its time, and the next one answers", async () => {
   const silent: Script = () => ({ [Symbol.asyncIterator]: () => ({ next: () => new Promise<never>(() => undefined) }) });
-  const providers = [w.provider("a", { api: "openai-completions", baseUrl: "http://x", concurrency: 1, timeoutSeconds: 0.05 }), w.provider("b", { api: "openai-completions", baseUrl: "http://x" })];
+  const providers = [
+    w.provider("a", { api: "openai-completions", baseUrl: "http://x", concurrency: 1, timeoutSeconds: 0.05 }),
+    w.provider("b", { api: "openai-completions", baseUrl: "http://x" }),
+  ];
   const at = rig({ a: silent, b: () => done("b", "hi") }, { providers, clock: w.clock });
   expect((await at.run()).at(-1)?.type).toBe("done");
-  expect(outcomes(at)).toEqual([["a/m", "timeout"], ["b/m", "ok"]]);
+  expect(outcomes(at)).toEqual([
+    ["a/m", "timeout"],
+    ["b/m", "ok"],
+  ]);
   idle(at);
 });
 
@@ -247,7 +325,9 @@ test("one who waits for a slot and gives up leaves no row and no slot", async ()
 
 test("10,000 requests of every fate end with nothing held and a begin and an end row each (P89)", async () => {
   const hang: Script = (_, signal) => ({
-    [Symbol.asyncIterator]: () => ({ next: () => new Promise<never>((_done, fail) => signal.addEventListener("abort", () => fail(new Error("gone")))) }),
+    [Symbol.asyncIterator]: () => ({
+      next: () => new Promise<never>((_done, fail) => signal.addEventListener("abort", () => fail(new Error("gone")))),
+    }),
   });
   const fates: Script[] = [
     () => done("a", "hi"),
@@ -259,7 +339,10 @@ test("10,000 requests of every fate end with nothing held and a begin and an end
     () => [{ type: "text_delta", contentIndex: 0, delta: "cut" }],
     hang,
   ];
-  const at = rig({ a: (n, signal) => fates[n % fates.length]?.(n, signal) ?? [] }, { providers: [w.provider("a", { api: "openai-completions", baseUrl: "http://x", concurrency: 20 })] });
+  const at = rig(
+    { a: (n, signal) => fates[n % fates.length]?.(n, signal) ?? [] },
+    { providers: [w.provider("a", { api: "openai-completions", baseUrl: "http://x", concurrency: 20 })] },
+  );
   const one = async (n: number): Promise<void> => {
     const gone = new AbortController();
     if (n % 2 === 0) setTimeout(() => gone.abort(), n % 50);
@@ -291,10 +374,22 @@ test("a hook can refuse the request, and can change the user's words for the mod
 
   const providers = [w.echoProvider("a", [])];
   const agent = w.agent("dev", [["a", "m"]]);
-  const deps = { directory: w.directory([agent], providers), llm: () => createEcho(w.clock), secrets: w.memorySecrets(), audit: w.memoryAudit(), limiter: createLimiter(w.clock), log: w.memoryLog(), random: w.random, shelf: w.memoryShelf(), clock: w.clock };
+  const deps = {
+    directory: w.directory([agent], providers),
+    llm: () => createEcho(w.clock),
+    secrets: w.memorySecrets(),
+    audit: w.memoryAudit(),
+    limiter: createLimiter(w.clock),
+    log: w.memoryLog(),
+    random: w.random,
+    shelf: w.memoryShelf(),
+    clock: w.clock,
+  };
   const chat = createChat({ ...deps, hooks: { ...w.noHooks, prePrompt: ({ text }) => Promise.resolve({ text: text.toUpperCase() }) } });
   const context = { messages: [{ role: "user" as const, content: "hi", timestamp: 1 }] };
-  const events = await w.all(chat({ agent: w.idOf(agent), principal: { kind: "operator" }, context, options: { thinking: "off" } }, new AbortController().signal));
+  const events = await w.all(
+    chat({ agent: w.idOf(agent), principal: { kind: "operator" }, context, options: { thinking: "off" } }, new AbortController().signal),
+  );
   expect(events.at(-1)).toMatchObject({ message: { content: [{ text: "HI" }] } });
   expect(context.messages[0]?.content).toBe("hi");
 });
@@ -310,7 +405,10 @@ test("observers hear of answers and of a switched model, and cannot disturb", as
   };
   const at = rig({ a: () => [error({ status: 500, message: "x" })], b: () => done("b", "hi") }, { hooks });
   expect((await at.run()).at(-1)?.type).toBe("done");
-  expect(heard).toEqual([["answer", "hi", "b"], ["switch", "a/m", "b/m"]]);
+  expect(heard).toEqual([
+    ["answer", "hi", "b"],
+    ["switch", "a/m", "b/m"],
+  ]);
 });
 
 test("an override goes first when it is the agent's own, and is refused when it is not", async () => {
@@ -337,7 +435,9 @@ test("a key never leaves in an error, an audit row or a log line, even when the 
   const leak = { status: 500, message: `bad key ${key} for ${Buffer.from("x").toString("base64")}` };
   const at = rig({ a: () => [error(leak)], b: () => [error({ ...leak, status: 401 })] }, { providers, secrets: { k: key } });
   const events = await at.run();
-  expect(JSON.stringify([events, at.audit.rows, at.log.lines, at.chat.providers.seen("a"), at.chat.providers.seen("b")])).not.toContain(key);
+  expect(JSON.stringify([events, at.audit.rows, at.log.lines, at.chat.providers.seen("a"), at.chat.providers.seen("b")])).not.toContain(
+    key,
+  );
   expect(failureOf(events)).toMatchObject({ code: "denied", hint: "check spec.apiKey: beige describe provider b" });
 });
 
@@ -350,7 +450,10 @@ test("a key that cannot be had is said, and nothing is sent", async () => {
 });
 
 test("a fallback whose provider is gone is passed over", async () => {
-  const agent = w.agent("dev", [["gone", "m"], ["a", "m"]]);
+  const agent = w.agent("dev", [
+    ["gone", "m"],
+    ["a", "m"],
+  ]);
   const at = rig({ a: () => done("a", "hi") }, { agent });
   expect((await at.run()).at(-1)?.type).toBe("done");
   const none = rig({ a: () => done("a", "hi") }, { agent: w.agent("dev", [["gone", "m"]]) });

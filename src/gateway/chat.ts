@@ -133,7 +133,7 @@ async function hooked(deps: ChatDeps, agent: Agent, request: ChatRequest): Promi
   const name = nsName(request.agent.namespace, request.agent.name);
   const said = await deps.hooks.prePrompt({ agent: name, text, ...(request.session === undefined ? {} : { session: request.session }) });
   if (said === undefined) return request.context;
-  if ("text" in said) return withLastUserText(request.context, said.text);
+  if ("text" in said) return said.text === text ? request.context : withLastUserText(request.context, said.text);
   const reason = deps.secrets.redact(said.deny);
   const { provider, id } = agent.spec.model;
   await deps.audit.denied(deps.random.uuid(), { ...rowOf(request, `${provider}/${id}`), decision: "denied" }, reason);
@@ -176,14 +176,23 @@ async function* answered(deps: ChatDeps, health: HealthBook, run: Run): AsyncGen
     }
     const verdict = judge(end.failure);
     if (end.failure.code === undefined) {
-      health.failed(name, candidate.model.id, { message: end.failure.message, ...(verdict.next === "fallback" && verdict.coolMs !== undefined ? { coolMs: verdict.coolMs } : {}) });
+      health.failed(name, candidate.model.id, {
+        message: end.failure.message,
+        ...(verdict.next === "fallback" && verdict.coolMs !== undefined ? { coolMs: verdict.coolMs } : {}),
+      });
     }
     if (end.end === "cut") {
       yield { type: "error", message: end.message, failure: end.failure };
       return;
     }
     if (verdict.next === "stop") throw stopped(candidate, end.failure, verdict.code);
-    deps.log.warn("model failed", { provider: name, model: candidate.model.id, pass, status: end.failure.status, error: end.failure.message });
+    deps.log.warn("model failed", {
+      provider: name,
+      model: candidate.model.id,
+      pass,
+      status: end.failure.status,
+      error: end.failure.message,
+    });
     errors.set(`${name}/${candidate.model.id}`, end.failure.message);
     state = afterFailure(step.state, step.model);
   }
@@ -246,7 +255,11 @@ function afterwards(deps: ChatDeps, run: Run, what: { readonly first: Candidate;
   if (from !== to) deps.hooks.modelSwitched({ ...who, from, to }).catch(quiet);
 }
 
-function exhausted(agent: Agent, step: { readonly allCooling: boolean; readonly retryAfterMs?: number }, errors: ReadonlyMap<string, string>): BeigeError {
+function exhausted(
+  agent: Agent,
+  step: { readonly allCooling: boolean; readonly retryAfterMs?: number },
+  errors: ReadonlyMap<string, string>,
+): BeigeError {
   const name = nsName(agent.metadata.namespace, agent.metadata.name);
   const why = [...errors].map(([model, error]) => `${model}: ${error}`).join("; ");
   const details = step.retryAfterMs === undefined ? {} : { retryAfterMs: step.retryAfterMs };
@@ -257,7 +270,10 @@ function exhausted(agent: Agent, step: { readonly allCooling: boolean; readonly 
       hint: "try again then, or add spec.fallbacks",
     });
   }
-  return new BeigeError("unavailable", `no model of agent '${name}' answered (${why})`, { ...details, hint: "beige get providers -o wide" });
+  return new BeigeError("unavailable", `no model of agent '${name}' answered (${why})`, {
+    ...details,
+    hint: "beige get providers -o wide",
+  });
 }
 
 const HINTS: Partial<Record<string, (provider: string) => string>> = {

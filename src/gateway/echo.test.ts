@@ -7,7 +7,14 @@ import { createEcho } from "./echo.ts";
 
 const echo = createEcho(clock);
 const user = (content: string): Message => ({ role: "user", content, timestamp: 1 });
-const tool = (text: string): Message => ({ role: "toolResult", toolCallId: "1", toolName: "exec", content: [{ type: "text", text }], isError: false, timestamp: 1 });
+const tool = (text: string): Message => ({
+  role: "toolResult",
+  toolCallId: "1",
+  toolName: "exec",
+  content: [{ type: "text", text }],
+  isError: false,
+  timestamp: 1,
+});
 const said = (text: string, more: Partial<AssistantMessage> = {}): Message => ({
   role: "assistant",
   content: [{ type: "text", text }],
@@ -20,13 +27,26 @@ const said = (text: string, more: Partial<AssistantMessage> = {}): Message => ({
   ...more,
 });
 
-async function ask(steps: readonly Partial<EchoStep>[], messages: readonly Message[], signal = new AbortController().signal): Promise<ChatEvent[]> {
+async function ask(
+  steps: readonly Partial<EchoStep>[],
+  messages: readonly Message[],
+  signal = new AbortController().signal,
+): Promise<ChatEvent[]> {
   const full = steps.map((step) => ({ match: ".", from: "user" as const, delayMs: 0, ...step }));
-  const target: ChatTarget = { provider: "p", api: "echo", model: facts("m", { cost: { input: 1, output: 1, cacheRead: 0, cacheWrite: 0 } }), timeoutMs: 1000, echo: { steps: full } };
+  const target: ChatTarget = {
+    provider: "p",
+    api: "echo",
+    model: facts("m", { cost: { input: 1, output: 1, cacheRead: 0, cacheWrite: 0 } }),
+    timeoutMs: 1000,
+    echo: { steps: full },
+  };
   const context: ChatContext = { systemPrompt: "sys", messages };
   return await all(echo.stream(target, context, { thinking: "off" }, signal));
 }
-async function answer(steps: readonly Partial<EchoStep>[], messages: readonly Message[]): Promise<AssistantMessage["content"][number] | undefined> {
+async function answer(
+  steps: readonly Partial<EchoStep>[],
+  messages: readonly Message[],
+): Promise<AssistantMessage["content"][number] | undefined> {
   const last = (await ask(steps, messages)).at(-1);
   return last?.type === "done" ? last.message.content[0] : undefined;
 }
@@ -43,13 +63,20 @@ test("without a fitting step the last message comes back, the same way every tim
 });
 
 test("the first step that fits answers, with the message and its groups put in", async () => {
-  const steps = [{ match: "^never$", text: "no" }, { match: "say (\\w+) and (\\w+)", text: "$2, $1! ($0) costs $$1$9" }, { match: ".", text: "late" }];
+  const steps = [
+    { match: "^never$", text: "no" },
+    { match: "say (\\w+) and (\\w+)", text: "$2, $1! ($0) costs $$1$9" },
+    { match: ".", text: "late" },
+  ];
   expect(await answer(steps, [user("say yes and no")])).toEqual(text("no, yes! (say yes and no) costs $1"));
   expect(await answer(steps, [user("other")])).toEqual(text("late"));
 });
 
 test("a step for tools sees tool results only, one for users the user's words only", async () => {
-  const steps = [{ match: "x", from: "tool" as const, text: "tool: $0" }, { match: "x", text: "user: $0" }];
+  const steps = [
+    { match: "x", from: "tool" as const, text: "tool: $0" },
+    { match: "x", text: "user: $0" },
+  ];
   expect(await answer(steps, [user("x")])).toEqual(text("user: x"));
   expect(await answer(steps, [user("x"), said(""), tool("xx")])).toEqual(text("tool: xx"));
 });
@@ -72,7 +99,9 @@ test("a step fires once a turn and again in the next one", async () => {
 
 test("two calls of one conversation have different ids", async () => {
   const steps = [{ match: "go", toolCall: { tool: "exec" as const, args: {} } }];
-  const ids = [await answer(steps, [user("go")]), await answer(steps, [user("go"), said("x"), user("go")])].map((part) => (part?.type === "toolCall" ? part.id : ""));
+  const ids = [await answer(steps, [user("go")]), await answer(steps, [user("go"), said("x"), user("go")])].map((part) =>
+    part?.type === "toolCall" ? part.id : "",
+  );
   expect(new Set(ids).size).toBe(2);
 });
 
@@ -81,12 +110,21 @@ test("a step can fail as a provider would", async () => {
   expect(event).toMatchObject({ type: "error", failure: { status: 429, retryAfterMs: 7 }, message: { stopReason: "error" } });
 });
 
-test("a pattern that would run for ever matches nothing, within a second", async () => {
+test("a pattern that would run for ever matches nothing, within a second or so", async () => {
   const since = performance.now();
-  expect(await answer([{ match: "^(a+)+$", text: "never" }, { match: ".", text: "next" }], [user(`${"a".repeat(5000)}!`)])).toEqual(text("next"));
+  expect(
+    await answer(
+      [
+        { match: "^(a+)+$", text: "never" },
+        { match: ".", text: "next" },
+      ],
+      [user(`${"a".repeat(5000)}!`)],
+    ),
+  ).toEqual(text("next"));
   expect(await answer([{ match: "(x+x+)+y", text: "never" }], [user("x".repeat(4000))])).toEqual(text("x".repeat(4000)));
   expect(await answer([{ match: "([", text: "never" }], [user("hi")])).toEqual(text("hi"));
-  expect(performance.now() - since).toBeLessThan(1000);
+  expect(await answer([{ match: "a{2000,}b", text: "never" }], [user("a".repeat(100_000))])).toMatchObject({ type: "text" });
+  expect(performance.now() - since).toBeLessThan(2500);
 });
 
 test("a delayed step waits, and an abort ends the wait and says so", async () => {

@@ -38,15 +38,14 @@ const denied = (answer: unknown): string | undefined => {
   return deny === "" ? "denied" : deny;
 };
 
-export function createHooks(deps: HookDeps): HookRunner {
-  const say = (text: string): string => deps.redact(text).slice(0, REASON_MAX);
-  let observing = 0;
+type Say = (text: string) => string;
+type Guard = <T>(plugin: string, name: string, run: () => Promise<T>) => Promise<{ readonly value: T } | { readonly deny: string }>;
+type Observed = "postToolCall" | "postResponse" | "modelSwitched";
+type Observe = <K extends Observed>(name: K, input: Input<K>) => Promise<void>;
 
-  const guard = async <T>(
-    plugin: string,
-    name: string,
-    run: () => Promise<T>,
-  ): Promise<{ readonly value: T } | { readonly deny: string }> => {
+const guardOf =
+  (deps: HookDeps, say: Say): Guard =>
+  async (plugin, name, run) => {
     try {
       const value = await limited(deps.clock, { ms: HOOK_MS, what: `hook ${name}` }, run);
       const deny = denied(value);
@@ -58,6 +57,8 @@ export function createHooks(deps: HookDeps): HookRunner {
     }
   };
 
+function observeOf(deps: HookDeps, say: Say): Observe {
+  let observing = 0;
   const watch = async (plugin: string, name: string, run: () => Promise<void>): Promise<void> => {
     if (observing >= OBSERVERS_MAX) return deps.log.warn("observers are slow: one was left out", { plugin, hook: name });
     observing += 1;
@@ -69,14 +70,19 @@ export function createHooks(deps: HookDeps): HookRunner {
       observing -= 1;
     }
   };
-  const observe = async <K extends "postToolCall" | "postResponse" | "modelSwitched">(name: K, input: Input<K>): Promise<void> => {
+  return async (name, input) => {
     const watching = deps.plugins.hooks().flatMap(({ plugin, hooks }) => {
-      const hook = hooks[name] as ((input: Input<K>) => Promise<void>) | undefined;
+      const hook = hooks[name] as ((input: Input<typeof name>) => Promise<void>) | undefined;
       return hook === undefined ? [] : [watch(plugin, name, () => hook(input))];
     });
     await Promise.all(watching);
   };
+}
 
+export function createHooks(deps: HookDeps): HookRunner {
+  const say: Say = (text) => deps.redact(text).slice(0, REASON_MAX);
+  const guard = guardOf(deps, say);
+  const observe = observeOf(deps, say);
   return {
     guardCall: async (input) => {
       for (const { plugin, hooks } of deps.plugins.hooks()) {

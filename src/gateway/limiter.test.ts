@@ -10,7 +10,8 @@ test("one who waits gets the slot when it is given back, in the order of asking"
   const order: number[] = [];
   const first = await limiter.slot("p", 1, never);
   const others = [1, 2, 3, 4].map(async (n) => {
-    using _slot = await limiter.slot("p", 1, never);
+    using slot = await limiter.slot("p", 1, never);
+    expect(slot.waitedMs).toBeGreaterThanOrEqual(0);
     order.push(n);
     await tick();
   });
@@ -99,7 +100,8 @@ test("10,000 mixed calls end with nothing held, never more than the limit at onc
   const call = async (n: number): Promise<void> => {
     const gone = new AbortController();
     if (n % 7 === 0) setImmediate(() => gone.abort(new Error("left")));
-    using _slot = await limiter.slot("p", 5, gone.signal);
+    using slot = await limiter.slot("p", 5, gone.signal);
+    if (slot.waitedMs < 0) throw new Error("waited backwards");
     granted.push(n);
     now += 1;
     most = Math.max(most, now);

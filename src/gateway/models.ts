@@ -11,7 +11,13 @@ export interface ModelName {
 
 /** What is assumed of a model that its Provider does not list. */
 export const factsOf = (provider: Provider, id: string): ModelFacts =>
-  provider.spec.models.find((model) => model.id === id) ?? { id, contextWindow: 128_000, maxTokens: 8192, input: ["text"], reasoning: false };
+  provider.spec.models.find((model) => model.id === id) ?? {
+    id,
+    contextWindow: 128_000,
+    maxTokens: 8192,
+    input: ["text"],
+    reasoning: false,
+  };
 
 const same = (a: ModelName, b: ModelName): boolean => a.provider === b.provider && a.id === b.id;
 

@@ -177,7 +177,7 @@ class Peer {
     if (this.#ended) return;
     this.#ended = true;
     this.#timer?.cancel();
-    this.#gone.abort(new Error("the client left"));
+    if (this.#working) this.#gone.abort(new Error("the client left"));
     this.#peers.remove(this);
   }
 }

@@ -31,7 +31,8 @@ export function withLastUserText(context: ChatContext, text: string): ChatContex
 
 function toolLine(agent: Agent, tool: string, packageOf: PackageOf): string {
   const [plugin, name] = tool.includes("/") ? tool.split("/", 2) : [packageOf(agent, tool), tool];
-  const where = plugin === undefined ? "its documentation is below /tools/packages" : `read /tools/packages/${plugin}/SKILL.md before its first use`;
+  const where =
+    plugin === undefined ? "its documentation is below /tools/packages" : `read /tools/packages/${plugin}/SKILL.md before its first use`;
   return `- ${name ?? tool}: ${where}`;
 }
 

@@ -149,7 +149,13 @@ async function load(deps: BookDeps, agent: Agent, loading: Loading): Promise<Ent
     cwd: "/workspace",
     tools: toolsOf(deps, agent, loan),
     thinking: agent.spec.model.thinking,
-    model: candidatesOf(deps.directory, agent, undefined)[0]?.model ?? { id: agent.spec.model.id, contextWindow: 128_000, maxTokens: 8192, input: ["text"], reasoning: false },
+    model: candidatesOf(deps.directory, agent, undefined)[0]?.model ?? {
+      id: agent.spec.model.id,
+      contextWindow: 128_000,
+      maxTokens: 8192,
+      input: ["text"],
+      reasoning: false,
+    },
     stream: (context, options, signal) => lender(loan).stream(context, options, signal),
   });
   if (live.note !== undefined) deps.log.warn("session repaired", { agent: agent.metadata.name, session: ask.key, note: live.note });

@@ -171,7 +171,8 @@ function forward(job: Job, event: SessionEvent, watchdog: Watchdog): void {
 function lentOf(deps: TurnDeps, watched: Watched): Lent {
   const { job } = watched;
   return {
-    stream: (context, options, signal) => heard(watched, deps.chat(chatRequest(job, context, options), AbortSignal.any([signal, job.controller.signal]))),
+    stream: (context, options, signal) =>
+      heard(watched, deps.chat(chatRequest(job, context, options), AbortSignal.any([signal, job.controller.signal]))),
     tool: (name) => (id, params, signal) => watched.watchdog.during(() => runTool(deps, job, { name, params })(id, params, signal)),
   };
 }
@@ -186,19 +187,27 @@ const chatRequest = (job: Job, context: Parameters<Lent["stream"]>[0], options: 
 
 /** Passes the stream on, and keeps what the loop does not tell: usage, who answered, why not. */
 async function* heard(watched: Watched, events: AsyncIterable<ChatEvent>): AsyncGenerator<ChatEvent> {
-  const { job, told, watchdog } = watched;
-  using _busy = watchdog.busy();
-  for await (const event of events) {
-    if (event.type === "start" && event.provider !== undefined && event.model !== undefined) {
-      const name = `${event.provider}/${event.model}`;
-      if (told.model !== name) job.feed.push({ type: "model", provider: event.provider, id: event.model, fallback: event.fallback === true });
-      told.model = name;
+  const busy = watched.watchdog.busy();
+  try {
+    for await (const event of events) {
+      note(watched, event);
+      yield event;
     }
-    if (event.type === "done" || event.type === "error") told.usage = addUsage(told.usage, event.message.usage);
-    if (event.type === "error" && event.failure !== undefined) told.failure = event.failure;
-    if (event.type === "done") delete told.failure;
-    yield event;
+  } finally {
+    busy[Symbol.dispose]();
   }
+}
+
+function note({ job, told }: Watched, event: ChatEvent): void {
+  if (event.type === "start" && event.provider !== undefined && event.model !== undefined) {
+    const name = `${event.provider}/${event.model}`;
+    const fallback = event.fallback === true;
+    if (told.model !== name) job.feed.push({ type: "model", provider: event.provider, id: event.model, fallback });
+    told.model = name;
+  }
+  if (event.type === "done" || event.type === "error") told.usage = addUsage(told.usage, event.message.usage);
+  if (event.type === "error" && event.failure !== undefined) told.failure = event.failure;
+  if (event.type === "done") delete told.failure;
 }
 
 const runTool =
@@ -208,7 +217,13 @@ const runTool =
     const both = AbortSignal.any([signal, job.controller.signal]);
     both.throwIfAborted();
     const result = await deps.call(
-      { principal: { kind: "agent", uid: agent.uid, attribution: "direct" }, agent, tool: tool.name, input: { params: tool.params }, session },
+      {
+        principal: { kind: "agent", uid: agent.uid, attribution: "direct" },
+        agent,
+        tool: tool.name,
+        input: { params: tool.params },
+        session,
+      },
       both,
     );
     const output = new TextDecoder().decode(result.output);

@@ -1,95 +1,47 @@
 import { spawn } from "node:child_process";
-import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, expect, test } from "vitest";
+import { answer, cleanHomes, files, folder, inbox, newHome, rig, said, uid } from "../../test/llm/rig.ts";
 import * as w from "../../test/llm/world.ts";
 import { answerWith, refuseWith, startWire, textStream, toolStream } from "../../test/llm/wire.ts";
-import { createPi } from "../adapters/pi.ts";
 import type { CallTool } from "../core/call.ts";
 import type { ChatContext, Llm } from "../core/chat.ts";
 import { BeigeError } from "../core/errors.ts";
-import type { Agent, Provider } from "../core/resource.ts";
 import type { TurnEvent, TurnRequest } from "../core/turn.ts";
-import { createChat } from "./chat.ts";
 import { createEcho } from "./echo.ts";
-import { createLimiter } from "./limiter.ts";
-import { createTurns, type TurnDoor } from "./turns.ts";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "../..");
-const homes: string[] = [];
-const newHome = (): string => {
-  const home = mkdtempSync(join(tmpdir(), "beige-turns-"));
-  homes.push(home);
-  return home;
-};
-afterEach(() => {
-  for (const home of homes.splice(0)) rmSync(home, { recursive: true, force: true });
-});
-
-interface Setting {
-  readonly home?: string;
-  readonly agents?: Agent[];
-  readonly providers?: Provider[];
-  readonly shelf?: ReturnType<typeof w.memoryShelf>;
-  readonly call?: CallTool;
-  readonly llm?: Llm;
-  readonly deadlineMs?: number;
-}
-interface Rig {
-  readonly home: string;
-  readonly door: TurnDoor;
-  readonly agents: Agent[];
-  readonly shelf: ReturnType<typeof w.memoryShelf>;
-  readonly audit: ReturnType<typeof w.memoryAudit>;
-  readonly log: ReturnType<typeof w.memoryLog>;
-  readonly ask: (text: string, more?: Partial<TurnRequest>, signal?: AbortSignal) => AsyncIterable<TurnEvent>;
-  readonly say: (text: string, more?: Partial<TurnRequest>) => Promise<TurnEvent[]>;
-}
-
-function rig(setting: Setting = {}): Rig {
-  const home = setting.home ?? newHome();
-  const agents = setting.agents ?? [w.agent("dev", [["p", "m"]])];
-  const [audit, log, shelf] = [w.memoryAudit(), w.memoryLog(), setting.shelf ?? w.memoryShelf()];
-  const directory = w.directory(agents, setting.providers ?? [w.echoProvider("p", [])]);
-  const deps = { directory, clock: w.clock, random: w.random, log, audit, shelf };
-  const pi = createPi(deps);
-  const chat = createChat({ ...deps, llm: (api) => setting.llm ?? (api === "echo" ? createEcho(w.clock) : pi.llm), secrets: w.memorySecrets({ k: "sk-planted-4711" }), hooks: w.noHooks, limiter: createLimiter(w.clock) });
-  const door = createTurns({ ...deps, chat, call: setting.call ?? w.echoCall, runtime: pi.runtime, home, tools: w.tools, ...(setting.deadlineMs === undefined ? {} : { deadlineMs: setting.deadlineMs }) });
-  const ask: Rig["ask"] = (text, more, signal) => door.turn({ principal: { kind: "operator" }, agent: w.idOf(agents[0] ?? w.agent("dev", [])), text, ...more }, signal ?? new AbortController().signal);
-  return { home, door, agents, shelf, audit, log, ask, say: (text, more) => w.all(ask(text, more)) };
-}
-
-const folder = (home: string): string => join(home, "sessions/default.dev");
-const files = (home: string): string[] => readdirSync(folder(home)).map((name) => join(folder(home), name));
-interface Entry {
-  readonly type: string;
-  readonly customType?: string;
-  readonly message?: { readonly role: string; readonly content: unknown; readonly stopReason?: string };
-}
-const entries = (home: string): Entry[] => readFileSync(files(home)[0] ?? "", "utf8").trim().split("\n").map((line) => JSON.parse(line) as Entry);
-const said = (home: string): string[] =>
-  entries(home).flatMap((entry) => {
-    if (entry.message === undefined || entry.message.role === "system") return [];
-    const parts = entry.message.content as { type: string; text?: string; name?: string }[];
-    return [`${entry.message.role}: ${parts.map((part) => part.text ?? part.name ?? "").join("")}`];
-  });
-const inbox = (at: Rig): unknown[] => at.shelf.list("inbox/").slice();
-const answer = (events: readonly TurnEvent[]): string => {
-  const last = events.at(-1);
-  return last?.type === "done" ? last.text : `${last?.type}: ${last?.type === "error" ? last.message : ""}`;
-};
-const uid = "dev-uid";
+afterEach(cleanHomes);
 
 test("a turn calls a tool through the one door, answers, and is written down readable by the gateway alone", async () => {
   const calls: unknown[] = [];
-  const providers = [w.echoProvider("p", [{ match: "do", toolCall: { tool: "exec", args: { command: "id" } } }, { match: "ran", from: "tool", text: "it $0" }])];
+  const providers = [
+    w.echoProvider("p", [
+      { match: "do", toolCall: { tool: "exec", args: { command: "id" } } },
+      { match: "ran", from: "tool", text: "it $0" },
+    ]),
+  ];
   const at = rig({ providers, call: (request) => (calls.push(request), w.echoCall(request)) });
   const events = await at.say("do it");
-  expect(events.map((event) => event.type).filter((type, index, all) => type !== all[index - 1])).toEqual(["session", "model", "tool_start", "tool_end", "text", "done"]);
+  expect(events.map((event) => event.type).filter((type, index, all) => type !== all[index - 1])).toEqual([
+    "session",
+    "model",
+    "tool_start",
+    "tool_end",
+    "text",
+    "done",
+  ]);
   expect(answer(events)).toBe('it ran {"command":"id"}');
-  expect(calls).toMatchObject([{ principal: { kind: "agent", uid, attribution: "direct" }, tool: "exec", input: { params: { command: "id" } }, session: "cli:default" }]);
+  expect(calls).toMatchObject([
+    {
+      principal: { kind: "agent", uid, attribution: "direct" },
+      tool: "exec",
+      input: { params: { command: "id" } },
+      session: "cli:default",
+    },
+  ]);
   expect(statSync(files(at.home)[0] ?? "").mode & 0o777).toBe(0o600);
   expect(statSync(folder(at.home)).mode & 0o777).toBe(0o700);
   expect(at.audit.rows.filter((row) => row.type === "turn").map((row) => [row.phase, row.session, row.principal, row.outcome])).toEqual([
@@ -100,9 +52,34 @@ test("a turn calls a tool through the one door, answers, and is written down rea
   await at.door.stop();
 });
 
+test("a model that asks for the host's own tools gets nothing of them, and words with a meaning to the SDK stay words", async () => {
+  const trap = join(newHome(), "trap");
+  let n = 0;
+  await using wire = await startWire((response, asked) =>
+    answerWith(n++ % 2 === 0 ? toolStream("bash", { command: `touch ${trap}` }) : textStream(["ok"]))(response, asked),
+  );
+  const calls: unknown[] = [];
+  const providers = [w.provider("p", { api: "openai-completions", baseUrl: wire.url })];
+  const at = rig({ providers, call: (request) => (calls.push(request), w.echoCall(request)) });
+  for (const text of [`!touch ${trap}`, "/skill:x", "/new", "$HOME"]) {
+    expect(answer(await at.say(text))).toBe("ok");
+    expect(JSON.stringify(wire.asked.at(-1)?.body["messages"])).toContain(text);
+  }
+  expect(wire.asked[0]?.body["tools"]).toHaveLength(4);
+  expect(JSON.stringify(wire.asked.at(-1)?.body["messages"])).toContain("not found");
+  expect(existsSync(trap)).toBe(false);
+  expect(calls).toEqual([]);
+});
+
 test("a failed tool is told to the model as failed, and the turn goes on", async () => {
   const providers = [w.echoProvider("p", [{ match: "do", toolCall: { tool: "exec", args: {} } }])];
-  const call: CallTool = async (request) => ({ ...(await w.echoCall(request)), success: false, exitCode: 1, output: Buffer.from("out"), error: "exit code 1" });
+  const call: CallTool = async (request) => ({
+    ...(await w.echoCall(request)),
+    success: false,
+    exitCode: 1,
+    output: Buffer.from("out"),
+    error: "exit code 1",
+  });
   const events = await rig({ providers, call }).say("do it");
   expect(events).toContainEqual({ type: "tool_end", id: "echo_1", tool: "exec", failed: true, output: "out\nexit code 1" });
   expect(answer(events)).toBe("out\nexit code 1");
@@ -122,7 +99,9 @@ test("two messages at once in one session are answered one after the other; anot
   const one = async (text: string, session: string): Promise<void> => void order.push(answer(await at.say(text, { session })));
   await Promise.all([one("slow", "cli:a"), one("second", "cli:a"), one("other", "cli:b")]);
   expect(order).toEqual(["other", "slow done", "second"]);
-  const file = files(at.home).map((path) => readFileSync(path, "utf8")).find((text) => text.includes("slow"));
+  const file = files(at.home)
+    .map((path) => readFileSync(path, "utf8"))
+    .find((text) => text.includes("slow"));
   expect(file?.indexOf("slow done")).toBeLessThan(file?.indexOf('"second"') ?? 0);
 });
 
@@ -174,7 +153,8 @@ test("who may not, what is not, and what cannot be are one error event, and deni
   expect(await code("x", { agent: { namespace: "default", name: "no", uid: "no" } })).toBe("not_found");
   expect(await code("  ", {})).toBe("invalid");
   expect(await code("x".repeat(1_000_001), {})).toBe("invalid");
-  for (const session of ["", "cli", "cli:", "CLI:x", "cli:a:b:c", "cli:a b", "cli:../x\n", `cli:${"x".repeat(129)}`, "cli:ü"]) expect(await code("x", { session })).toBe("invalid");
+  for (const session of ["", "cli", "cli:", "CLI:x", "cli:a:b:c", "cli:a b", "cli:../x\n", `cli:${"x".repeat(129)}`, "cli:ü"])
+    expect(await code("x", { session })).toBe("invalid");
   expect(at.audit.rows.map((row) => row.phase)).toEqual(["denied", "denied"]);
   const suspended = rig({ agents: [w.agent("dev", [["p", "m"]], { suspend: true })] });
   expect(await suspended.say("x")).toMatchObject([{ type: "error", code: "denied", message: "agent 'dev' is suspended" }]);
@@ -193,7 +173,8 @@ test("ending an agent's sessions ends what runs and what waits, with the reason,
   await expect.poll(() => at.door.sessions.open(uid)).toBe(2);
   await expect.poll(() => at.audit.rows.some((row) => row.type === "llm")).toBe(true);
   await at.door.sessions.end(uid, "agent 'dev' is being deleted");
-  for (const events of await Promise.all(both)) expect(events.at(-1)).toMatchObject({ type: "error", code: "unavailable", message: "agent 'dev' is being deleted" });
+  for (const events of await Promise.all(both))
+    expect(events.at(-1)).toMatchObject({ type: "error", code: "unavailable", message: "agent 'dev' is being deleted" });
   expect(at.door.sessions.open(uid)).toBe(0);
   expect(inbox(at)).toEqual([]);
   expect(said(at.home)[0]).toBe("user: hang");
@@ -201,26 +182,32 @@ test("ending an agent's sessions ends what runs and what waits, with the reason,
 });
 
 test("a reader that leaves ends its turn, the model's stream and the command", async () => {
-  const ended: string[] = [];
+  let [begun, ended] = [0, 0];
   const providers = [w.echoProvider("p", [{ match: ".", toolCall: { tool: "exec", args: {} } }])];
   const call: CallTool = (_request, signal) =>
     new Promise((_, fail) => {
+      begun += 1;
       signal.addEventListener("abort", () => {
-        ended.push("command");
+        ended += 1;
         fail(new BeigeError("unavailable", "cancelled"));
       });
     });
   const at = rig({ providers, call });
-  for await (const event of at.ask("go")) if (event.type === "tool_start") break;
+  for await (const event of at.ask("go")) {
+    if (event.type !== "tool_start") continue;
+    await expect.poll(() => begun).toBe(1);
+    break;
+  }
   await expect.poll(() => at.door.sessions.open(uid)).toBe(0);
   const gone = new AbortController();
   const events: TurnEvent[] = [];
   for await (const event of at.ask("go", {}, gone.signal)) {
     events.push(event);
+    if (event.type === "tool_start") await expect.poll(() => begun).toBe(2);
     if (event.type === "tool_start") gone.abort();
   }
   await expect.poll(() => at.door.sessions.open(uid)).toBe(0);
-  expect(ended).toEqual(["command", "command"]);
+  expect(ended).toBe(2);
   expect(events.at(-1)).toMatchObject({ type: "error", code: "unavailable" });
   expect(inbox(at)).toEqual([]);
 });
@@ -244,98 +231,54 @@ test("a provider's failure ends the turn with one error that says what and when 
 test("over two real servers: the first refuses with a key in its words, the second calls a tool and answers", async () => {
   await using bad = await startWire(refuseWith(429, '{"error":{"message":"slow down sk-planted-4711","retry_after_seconds":59}}'));
   let n = 0;
-  await using good = await startWire((response, asked) => answerWith(n++ === 0 ? toolStream("exec", { command: "id" }) : textStream(["all ", "done"]))(response, asked));
+  await using good = await startWire((response, asked) =>
+    answerWith(n++ === 0 ? toolStream("exec", { command: "id" }) : textStream(["all ", "done"]))(response, asked),
+  );
   const providers = [
     w.provider("bad", { api: "openai-completions", baseUrl: bad.url, apiKey: { secret: "k" } }),
-    w.provider("good", { api: "openai-completions", baseUrl: good.url, apiKey: { secret: "k" }, models: [w.facts("m", { cost: { input: 1, output: 1, cacheRead: 0, cacheWrite: 0 } })] }),
+    w.provider("good", {
+      api: "openai-completions",
+      baseUrl: good.url,
+      apiKey: { secret: "k" },
+      models: [w.facts("m", { cost: { input: 1, output: 1, cacheRead: 0, cacheWrite: 0 } })],
+    }),
   ];
-  const at = rig({ providers, agents: [w.agent("dev", [["bad", "m"], ["good", "m"]])] });
+  const at = rig({
+    providers,
+    agents: [
+      w.agent("dev", [
+        ["bad", "m"],
+        ["good", "m"],
+      ]),
+    ],
+  });
   const events = await at.say("go");
   expect(answer(events)).toBe("all done");
   expect(events).toContainEqual({ type: "model", provider: "good", id: "m", fallback: true });
   expect([bad.asked.length, good.asked.length]).toEqual([1, 2]);
   expect(JSON.stringify(good.asked[1]?.body["messages"])).toContain('"role":"tool","content":"ran {');
-  const everything = JSON.stringify([events, at.audit.rows, at.log.lines, at.shelf.list("")]) + files(at.home).map((path) => readFileSync(path, "utf8")).join("");
+  const everything =
+    JSON.stringify([events, at.audit.rows, at.log.lines, at.shelf.list("")]) +
+    files(at.home)
+      .map((path) => readFileSync(path, "utf8"))
+      .join("");
   expect(everything).not.toContain("sk-planted-4711");
   expect(at.door.providers.seen("bad").models[0]?.coolingUntil).toBeGreaterThan(Date.now() + 50_000);
-  expect(at.audit.rows.filter((row) => row.type === "llm" && row.phase === "end").map((row) => [row.tool, row.outcome])).toEqual([["bad/m", "failed"], ["good/m", "ok"], ["good/m", "ok"]]);
-});
-
-/** Leaves a home as a process does that is killed once `cut` of its file's lines are written. */
-async function killedAfter(cut: (lines: readonly string[]) => number, providers: Provider[]): Promise<Rig> {
-  const first = rig({ providers });
-  let row: { key: string; value: string } | undefined;
-  for await (const event of first.ask("work")) if (event.type === "session") row = first.shelf.list("inbox/")[0];
-  await first.door.stop();
-  const path = files(first.home)[0] ?? "";
-  const lines = readFileSync(path, "utf8").trim().split("\n");
-  writeFileSync(path, lines.slice(0, cut(lines)).map((line) => `${line}\n`).join(""));
-  if (row !== undefined) first.shelf.set(row.key, row.value);
-  return rig({ providers, home: first.home, shelf: first.shelf });
-}
-const working = (): Provider[] => [w.echoProvider("p", [{ match: "work", toolCall: { tool: "exec", args: { command: "id" } } }, { match: ".", from: "tool", text: "result: $0" }])];
-const upTo = (word: string) => (lines: readonly string[]): number => lines.findIndex((line) => line.includes(word)) + 1;
-
-test.each([
-  ["before its message was in the file", upTo("thinking_level_change"), "result: ran"],
-  ["between the inbox entry and the message", upTo("beige.inbox"), "result: ran"],
-  ["after the message", upTo('"role":"user"'), "result: ran"],
-  ["while the tool ran", upTo('"role":"assistant"'), "result: interrupted"],
-  ["after the tool's result", upTo('"role":"toolResult"'), "result: ran"],
-  ["after the answer", (lines: readonly string[]) => lines.length, "result: ran"],
-])("a turn that was cut %s is taken up: one message, one answer", async (_, cut, expected) => {
-  const at = await killedAfter(cut, working());
-  await at.door.resume();
-  await expect.poll(() => at.door.sessions.open(uid), { timeout: 5000 }).toBe(0);
-  const heard = said(at.home);
-  expect(heard.filter((line) => line.startsWith("user:"))).toEqual(["user: work"]);
-  expect(heard.filter((line) => line.startsWith("toolResult:")).length).toBe(1);
-  expect(heard.filter((line) => line.startsWith("assistant: result"))).toEqual([expect.stringContaining(expected) as string]);
-  expect(heard.at(-1)).toContain("assistant: result");
-  expect(inbox(at)).toEqual([]);
-  expect(answer(await at.say("next"))).toBe("next");
-});
-
-test("a session whose file is gone starts anew once, and says so (P101)", async () => {
-  const at = rig();
-  await at.say("one");
-  await at.door.stop();
-  rmSync(folder(at.home), { recursive: true });
-  const next = rig({ home: at.home, shelf: at.shelf });
-  expect(answer(await next.say("two"))).toBe("two");
-  expect(next.log.lines.map((line) => line.message)).toEqual(["session repaired"]);
-  expect(at.shelf.list("session/")[0]?.value).toContain("was missing");
-  await next.door.stop();
-  const third = rig({ home: at.home, shelf: at.shelf });
-  await third.say("three");
-  expect(third.log.lines).toEqual([]);
-});
-
-test("a file with a torn line, garbage inside or garbage for a file is mended or put aside, and the session goes on", async () => {
-  const at = rig();
-  await at.say("one");
-  await at.door.stop();
-  const path = files(at.home)[0] ?? "";
-  const damage: [string, () => void, string][] = [
-    ["torn", () => appendFileSync(path, Buffer.from('{"type":"message","id":"x","mess\xc3', "latin1")), "half-written"],
-    ["inside", () => writeFileSync(path, readFileSync(path, "utf8").replace('{"type":"thinking', '\0\0{"type":"thinking')), "unreadable"],
-    ["whole", () => writeFileSync(path, "\0".repeat(5000)), "not a session file"],
-    ["empty", () => writeFileSync(path, ""), "empty"],
-  ];
-  for (const [name, break_, note] of damage) {
-    break_();
-    const next = rig({ home: at.home, shelf: at.shelf });
-    expect(answer(await next.say(name))).toBe(name);
-    expect(JSON.stringify(next.log.lines)).toContain(note);
-    await next.door.stop();
-    if (name === "inside") expect(said(at.home).slice(0, 2)).toEqual(["user: one", "assistant: one"]);
-  }
-  expect(files(at.home).filter((file) => file.includes(".bad-")).length).toBe(3);
+  expect(at.audit.rows.filter((row) => row.type === "llm" && row.phase === "end").map((row) => [row.tool, row.outcome])).toEqual([
+    ["bad/m", "failed"],
+    ["good/m", "ok"],
+    ["good/m", "ok"],
+  ]);
 });
 
 test("background turns are counted, tell their end, and can be stopped", async () => {
   const at = rig({ providers: [w.echoProvider("p", [{ match: "hang", delayMs: 60_000, text: "never" }])] });
-  const request = (text: string): TurnRequest => ({ principal: { kind: "schedule", name: "s" }, agent: w.idOf(at.agents[0] ?? w.agent("dev", [])), text, session: "schedule:s" });
+  const request = (text: string): TurnRequest => ({
+    principal: { kind: "schedule", name: "s" },
+    agent: w.idOf(at.agents[0] ?? w.agent("dev", [])),
+    text,
+    session: "schedule:s",
+  });
   const start = (text: string): Promise<string | undefined> => new Promise((end) => at.door.turns.start("k", request(text), end));
   expect(await start("hi")).toBeUndefined();
   const hung = start("hang");
@@ -381,7 +324,12 @@ test("loading the gateway and its pi adapter loads nothing of the SDK", async ()
     import { registerHooks } from "node:module";
     const seen = [];
     registerHooks({ resolve(name, context, next) { if (/pi-ai|pi-coding-agent|typebox/.test(name)) seen.push(name); return next(name, context); } });
-    for (const file of ${JSON.stringify(["src/adapters/pi.ts", ...readdirSync(join(root, "src/gateway")).filter((name) => /^(chat|turns|sessions|echo|attempt|turn|health)\.ts$/.test(name)).map((name) => `src/gateway/${name}`)])}) await import(${JSON.stringify(`${root}/`)} + file);
+    for (const file of ${JSON.stringify([
+      "src/adapters/pi.ts",
+      ...readdirSync(join(root, "src/gateway"))
+        .filter((name) => /^(chat|turns|sessions|echo|attempt|turn|health)\.ts$/.test(name))
+        .map((name) => `src/gateway/${name}`),
+    ])}) await import(${JSON.stringify(`${root}/`)} + file);
     process.stdout.write(JSON.stringify(seen));`;
   expect(await run(["--input-type=module", "-e", code])).toBe("[]");
 });
@@ -395,30 +343,3 @@ function run(args: readonly string[]): Promise<string> {
     child.on("close", () => end(out));
   });
 }
-
-/** Runs until it has sent for a while, then is killed without a word. */
-function kill9(home: string, round: number): Promise<void> {
-  return new Promise((end, fail) => {
-    const child = spawn(process.execPath, [join(root, "test/llm/victim.ts"), home, "send", String(round)], { stdio: ["ignore", "pipe", "inherit"] });
-    child.stdout.once("data", () => setTimeout(() => child.kill("SIGKILL"), round === 0 ? 900 : 150 + Math.random() * 500));
-    child.on("error", fail);
-    child.on("close", () => end());
-  });
-}
-
-test("killed at random moments, a gateway loses no accepted message and doubles none", async () => {
-  const home = newHome();
-  for (let round = 0; round < 20; round++) await kill9(home, round);
-  expect(await run([join(root, "test/llm/victim.ts"), home, "drain"])).toBe("idle\n");
-  const heard = said(home);
-  const users = heard.filter((line) => line.startsWith("user: ")).map((line) => line.slice(6));
-  const accepted = readFileSync(`${home}/accepted`, "utf8").trim().split("\n");
-  expect(accepted.length).toBeGreaterThan(10);
-  expect(users.length).toBe(new Set(users).size);
-  expect(accepted.filter((text) => !users.includes(text))).toEqual([]);
-  // Every message has one answer and one tool result before the next message.
-  const turns = heard.join("\n").split("user: ").slice(1);
-  for (const turn of turns) {
-    expect([turn, turn.match(/assistant: answered/g)?.length, turn.match(/toolResult: /g)?.length]).toEqual([turn, 1, 1]);
-  }
-}, 120_000);

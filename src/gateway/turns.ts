@@ -11,10 +11,13 @@ import { createFeed } from "./feed.ts";
 import { createInbox, type Inbox, type InboxRow } from "./inbox.ts";
 import type { PackageOf } from "./prompt.ts";
 import { createBook, DEFAULT_SESSION, sessionKey, type SessionBook } from "./sessions.ts";
+import { coreToolSchemas } from "./tools.ts";
 import { DEADLINE_MS, errorEvent, runTurn, type Job, type TurnDeps } from "./turn.ts";
 
 const TEXT_MAX = 1_000_000;
+/** Of one session, and of all. */
 const WAITING_MAX = 100;
+const JOBS_MAX = 2000;
 /** What runs may finish within this time when the gateway stops. */
 const DRAIN_MS = 10_000;
 /** After that it is ended, and gets this long to say so. */
@@ -31,8 +34,8 @@ export interface TurnsDeps {
   readonly random: Random;
   readonly log: Log;
   readonly audit: Audit;
-  /** Core tools as the model sees them. */
-  readonly tools: readonly { readonly name: string; readonly description: string; readonly parameters: object }[];
+  /** Core tools as the model sees them; the gateway's own when absent. */
+  readonly tools?: readonly { readonly name: string; readonly description: string; readonly parameters: object }[];
   readonly packageOf?: PackageOf;
   readonly deadlineMs?: number;
 }
@@ -64,7 +67,7 @@ interface Hall {
 }
 
 export function createTurns(deps: TurnsDeps): TurnDoor {
-  const book = createBook({ ...deps, packageOf: deps.packageOf ?? (() => undefined) });
+  const book = createBook({ ...deps, tools: deps.tools ?? coreToolSchemas, packageOf: deps.packageOf ?? (() => undefined) });
   const hall: Hall = {
     deps,
     inbox: createInbox(deps),
@@ -108,6 +111,7 @@ function checked(hall: Hall, request: TurnRequest): Omit<InboxRow, "id"> {
     });
   }
   const waiting = [...hall.jobs].filter((job) => job.row.agent.uid === request.agent.uid && job.row.session === session).length;
+  if (hall.jobs.size >= JOBS_MAX) throw new BeigeError("exhausted", `${hall.jobs.size} messages wait`);
   if (waiting >= WAITING_MAX) throw new BeigeError("exhausted", `${waiting} messages wait in session '${session}'`);
   const { agent, text, principal } = request;
   return { agent, session, text, principal, fresh: request.fresh === true };
@@ -124,7 +128,9 @@ function refuse(hall: Hall, request: TurnRequest, error: BeigeError): void {
     decision: "denied" as const,
     principal: request.principal.kind,
   };
-  hall.deps.audit.denied(hall.deps.random.uuid(), row, error.message).catch(() => hall.deps.log.error("audit row lost", { tool: "prompt" }));
+  hall.deps.audit
+    .denied(hall.deps.random.uuid(), row, error.message)
+    .catch(() => hall.deps.log.error("audit row lost", { tool: "prompt" }));
 }
 
 function accept(hall: Hall, request: TurnRequest): Accepted {
@@ -258,7 +264,8 @@ async function resume(hall: Hall): Promise<void> {
   if (jobs.length > 0) hall.deps.log.info("messages resumed", { count: jobs.length });
   for (const job of jobs) {
     void drained(job).then((last) => {
-      if (last.type === "error") hall.deps.log.warn("resumed message failed", { session: job.row.session, code: last.code, error: last.message });
+      if (last.type === "error")
+        hall.deps.log.warn("resumed message failed", { session: job.row.session, code: last.code, error: last.message });
     });
   }
   await Promise.resolve();

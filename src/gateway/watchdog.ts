@@ -37,8 +37,12 @@ export function createWatchdog(clock: Clock, bark: () => void): Watchdog {
     touch,
     busy,
     async during(work) {
-      using _busy = busy();
-      return await work();
+      const held = busy();
+      try {
+        return await work();
+      } finally {
+        held[Symbol.dispose]();
+      }
     },
     stop() {
       stopped = true;

@@ -15,8 +15,12 @@ export class FakeAudit implements Audit {
   /** What an append says while the disk is full. */
   failure: Error | undefined;
 
+  /** Called before each row; what it throws, the append rejects with. */
+  onRow: (row: FakeRow) => void = () => undefined;
+
   async #append(row: FakeRow): Promise<void> {
     await Promise.resolve();
+    this.onRow(row);
     if (this.failure !== undefined) throw this.failure;
     this.rows.push(row);
   }

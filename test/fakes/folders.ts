@@ -48,7 +48,7 @@ export class FakeFolders implements Workspaces {
     await Promise.resolve();
     this.#faults.effect(`remove folder ${path}`, () => {
       const real = this.#real(path);
-      for (const known of [...this.folders.keys()]) if (known === real || known.startsWith(`${real}/`)) this.folders.delete(known);
+      for (const known of this.folders.keys()) if (known === real || known.startsWith(`${real}/`)) this.folders.delete(known);
     });
   }
 }

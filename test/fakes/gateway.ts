@@ -27,7 +27,8 @@ export class FakeSockets implements Sockets {
     const listening = this.listening.has(uid);
     const folder = socketFolder(this.#home, uid);
     const dialled = [...this.#engine.boxes.values()].filter(
-      (box) => box.state === "running" && !box.mute && box.spec.mounts.some((mount) => mount.target === "/beige" && mount.source === folder),
+      (box) =>
+        box.state === "running" && !box.mute && box.spec.mounts.some((mount) => mount.target === "/beige" && mount.source === folder),
     );
     return { listening, hellos: listening ? dialled.map((box) => box.id.slice(0, 12)) : [] };
   }
@@ -161,6 +162,6 @@ export class FakeTurns implements Turns {
 
   async stop(key: string): Promise<void> {
     await Promise.resolve();
-    for (const turn of [...this.#open]) if (turn.key === key) turn.end("stopped");
+    for (const turn of this.#open) if (turn.key === key) turn.end("stopped");
   }
 }

@@ -1,6 +1,15 @@
 // A container engine in memory that behaves as Docker does: states, names, labels, images, hints, and silence when it is down.
 import { BeigeError } from "../../src/core/errors.ts";
-import type { ExecExit, ExecHandle, ExecRequest, Sandbox, SandboxHint, SandboxSeen, SandboxSpec, SandboxState } from "../../src/core/sandbox.ts";
+import type {
+  ExecExit,
+  ExecHandle,
+  ExecRequest,
+  Sandbox,
+  SandboxHint,
+  SandboxSeen,
+  SandboxSpec,
+  SandboxState,
+} from "../../src/core/sandbox.ts";
 import { LABEL } from "../../src/core/sandbox.ts";
 import type { Clock } from "../../src/core/world.ts";
 import { Faults } from "./faults.ts";
@@ -21,7 +30,10 @@ export interface FakeBox {
 type Watcher = { hint(h: SandboxHint): void; relist(): void; down(error: Error): void };
 
 /** What a command does in the fake: no shell, one answer. */
-export type FakeCommand = (request: ExecRequest, box: FakeBox) => { readonly stdout?: string; readonly stderr?: string; readonly exit?: ExecExit };
+export type FakeCommand = (
+  request: ExecRequest,
+  box: FakeBox,
+) => { readonly stdout?: string; readonly stderr?: string; readonly exit?: ExecExit };
 
 const hex64 = (n: number): string => {
   const word = (n * 2_654_435_761) % 4_294_967_296;
@@ -72,10 +84,14 @@ export class FakeEngine implements Sandbox {
   }
 
   killByHand(id: string): void {
-    this.byHand(id, (box) => {
-      box.state = "exited";
-      box.exitCode = 137;
-    }, "die");
+    this.byHand(
+      id,
+      (box) => {
+        box.state = "exited";
+        box.exitCode = 137;
+      },
+      "die",
+    );
   }
 
   removeByHand(id: string): void {
@@ -152,7 +168,8 @@ export class FakeEngine implements Sandbox {
       const refused = this.refuses(spec);
       if (refused !== undefined) throw refused;
       const imageId = this.images.get(spec.image);
-      if (imageId === undefined) throw new BeigeError("not_found", `image ${spec.image} is not on the engine`);
+      if (imageId === undefined)
+        throw new BeigeError("not_found", `image ${spec.image} is not on the engine`, { hint: `docker pull ${spec.image}` });
       if (this.named(spec.name) !== undefined) throw new BeigeError("conflict", `container name ${spec.name} is taken`);
       const id = hex64(++this.#made);
       const box: FakeBox = { id, imageId, spec: structuredClone(spec), state: "created", oomKilled: false, mute: false };
@@ -229,7 +246,8 @@ export class FakeEngine implements Sandbox {
     await Promise.resolve();
     this.#awake(signal);
     const box = this.#get(id);
-    if (box.state !== "running") throw new BeigeError("unavailable", `container ${box.spec.name} is ${box.state}`);
+    if (box.state !== "running")
+      throw new BeigeError("unavailable", `container ${box.spec.name} is ${box.state}`, { hint: `docker start ${box.spec.name}` });
     const answer = this.command(request, box);
     const parts = [
       ...(answer.stdout === undefined ? [] : [{ stream: "stdout" as const, data: new TextEncoder().encode(answer.stdout) }]),

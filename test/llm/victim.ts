@@ -14,9 +14,22 @@ const steps = [
   { match: ".", from: "tool" as const, delayMs: 15, text: "answered" },
 ];
 const directory = w.directory([agent], [w.echoProvider("p", steps)]);
-const deps = { directory, clock: w.clock, random: w.random, log: w.memoryLog(), audit: w.memoryAudit(), shelf: w.memoryShelf(`${home}/shelf.json`) };
+const deps = {
+  directory,
+  clock: w.clock,
+  random: w.random,
+  log: w.memoryLog(),
+  audit: w.memoryAudit(),
+  shelf: w.memoryShelf(`${home}/shelf.json`),
+};
 const pi = createPi(deps);
-const chat = createChat({ ...deps, llm: () => createEcho(w.clock), secrets: w.memorySecrets(), hooks: w.noHooks, limiter: createLimiter(w.clock) });
+const chat = createChat({
+  ...deps,
+  llm: () => createEcho(w.clock),
+  secrets: w.memorySecrets(),
+  hooks: w.noHooks,
+  limiter: createLimiter(w.clock),
+});
 const door = createTurns({
   ...deps,
   chat,

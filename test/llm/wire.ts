@@ -26,7 +26,11 @@ export async function startWire(handler: Handler): Promise<Wire> {
     request.on("data", (part: Buffer) => parts.push(part));
     response.on("close", () => (dropped += response.writableFinished ? 0 : 1));
     request.on("end", () => {
-      const one: Asked = { path: request.url ?? "", headers: request.headers, body: JSON.parse(Buffer.concat(parts).toString() || "{}") as Record<string, unknown> };
+      const one: Asked = {
+        path: request.url ?? "",
+        headers: request.headers,
+        body: JSON.parse(Buffer.concat(parts).toString() || "{}") as Record<string, unknown>,
+      };
       asked.push(one);
       void wire.handler(response, one);
     });

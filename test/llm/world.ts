@@ -112,7 +112,14 @@ const meta = (name: string, namespace: string): Agent["metadata"] => ({
   creationTimestamp: "2026-01-01T00:00:00Z",
 });
 
-export const facts = (id: string, more: Partial<ModelFacts> = {}): ModelFacts => ({ id, contextWindow: 100_000, maxTokens: 1000, input: ["text"], reasoning: false, ...more });
+export const facts = (id: string, more: Partial<ModelFacts> = {}): ModelFacts => ({
+  id,
+  contextWindow: 100_000,
+  maxTokens: 1000,
+  input: ["text"],
+  reasoning: false,
+  ...more,
+});
 
 export const provider = (name: string, spec: Partial<ProviderSpec>): Provider => ({
   apiVersion: "beige.dev/v1",

@@ -1,7 +1,22 @@
 // A container is replaced without losing work: new first, then drain, switch, remove; and back when the new one fails.
 import { afterEach, expect, test } from "vitest";
 import { BeigeError } from "../../src/core/errors.ts";
-import { agent, apply, close, converge, createSim, problemsAtRest, provider, restart, serving, state, uidOf, type Sim } from "./rig.ts";
+import {
+  agent,
+  apply,
+  close,
+  converge,
+  createSim,
+  dieAtRow,
+  problemsAtRest,
+  provider,
+  reopen,
+  restart,
+  serving,
+  state,
+  uidOf,
+  type Sim,
+} from "./rig.ts";
 
 let sim: Sim;
 afterEach(async () => close(sim));
@@ -14,6 +29,11 @@ test("the new container is heard before the old one goes, and takes its name", a
   await apply(sim, before);
   const old = serving(sim)?.id;
   const asked = sim.faults.asked.length;
+  const invariant = sim.faults.onEffect;
+  sim.faults.onEffect = (name) => {
+    invariant(name);
+    if (serving(sim)?.state !== "running") sim.broken.push(`${name}: nothing serves`);
+  };
   const { end, plans } = await apply(sim, after());
   expect(end.exit).toBe(0);
   expect(plans.find((plan) => plan.ref.name === "travel")).toMatchObject({
@@ -73,7 +93,8 @@ test.each([
   ["says nothing", (s: Sim) => void (s.docker.silent = (spec) => spec.image === "beige-base:2"), /said nothing for 60 s/],
   [
     "is refused by the engine",
-    (s: Sim) => void (s.docker.refuses = (spec) => (spec.image === "beige-base:2" ? new BeigeError("invalid", "the engine refused it") : undefined)),
+    (s: Sim) =>
+      void (s.docker.refuses = (spec) => (spec.image === "beige-base:2" ? new BeigeError("invalid", "the engine refused it") : undefined)),
     /the engine refused it/,
   ],
 ])("a new container that %s is given up: the old one serves, and nothing is tried in a hot loop", async (_name, break_, message) => {
@@ -85,7 +106,11 @@ test.each([
   await converge(sim, 140_000);
   expect(serving(sim)).toMatchObject({ id: old, state: "running" });
   expect(sim.docker.of(uidOf(sim)).map((box) => box.spec.name)).toEqual(["beige-travel"]);
-  expect(state(sim, "Ready")).toMatchObject({ status: "False", reason: "ReplaceFailed", message: expect.stringMatching(message) as string });
+  expect(state(sim, "Ready")).toMatchObject({
+    status: "False",
+    reason: "ReplaceFailed",
+    message: expect.stringMatching(message) as string,
+  });
   expect(state(sim, "Degraded")).toMatchObject({ status: "True", reason: "ReplaceFailed" });
   const asked = sim.faults.asked.length;
   await converge(sim, 120_000);
@@ -119,7 +144,10 @@ test("an image that is not there leaves the old container serving and says what 
   const { end } = await apply(sim, [provider(), agent("travel", { sandbox: { image: "debian:nowhere" } })]);
   expect(end.exit).not.toBe(0);
   expect(serving(sim)).toMatchObject({ id: old, state: "running" });
-  expect(state(sim, "Ready")).toMatchObject({ reason: "ImageMissing", message: expect.stringContaining("docker pull debian:nowhere") as string });
+  expect(state(sim, "Ready")).toMatchObject({
+    reason: "ImageMissing",
+    message: expect.stringContaining("docker pull debian:nowhere") as string,
+  });
   sim.docker.images.set("debian:nowhere", "sha256:debian");
   await converge(sim, 60_000);
   expect(serving(sim)).toMatchObject({ imageId: "sha256:debian" });
@@ -150,28 +178,39 @@ test("an image that was removed after the start leaves a running agent Ready", a
   expect(problemsAtRest(sim)).toEqual([]);
 });
 
-test.each([1, 2, 3, 4, 5, 6, 7, 8])("a gateway that dies at effect %i of a replacement rolls it forward or back", async (nth) => {
-  sim = await createSim();
-  await apply(sim, before);
-  for (const when of ["before", "after"] as const) {
-    const image = serving(sim)?.imageId === "sha256:base1" ? "beige-base:2" : "beige-base:1";
-    let died = false;
-    sim.faults.set({
-      nth,
-      when,
-      error: () => {
-        died = true;
-        return new BeigeError("unavailable", "the gateway dies");
-      },
-    });
-    const next = [provider(), agent("travel", { sandbox: { image } })];
-    await apply(sim, next, { wait: false });
-    for (let i = 0; i < 100 && !died; i++) await sim.clock.advance(100);
-    sim.faults.clear();
-    sim = await restart(sim);
+test("a gateway that dies at any moment of a replacement rolls it forward or back", async () => {
+  for (let nth = 1; ; nth++) {
+    sim = await createSim();
+    await apply(sim, before);
+    const died = await dieAtRow(sim, nth, () => apply(sim, after(), { wait: false }));
+    sim = await reopen(sim);
     await converge(sim, 80_000);
-    expect([when, problemsAtRest(sim)]).toEqual([when, []]);
-    expect(serving(sim)?.spec.image).toBe(image);
+    expect([nth, problemsAtRest(sim), serving(sim)?.imageId]).toEqual([nth, [], "sha256:base2"]);
+    if (!died) break;
+    expect(nth).toBeLessThan(100);
+    await close(sim);
+  }
+  expect(sim.audit.rows.filter((row) => row.phase === "begin").map((row) => row.row.tool)).toEqual([
+    // The first apply, the replacement, and the restart of the gateway.
+    ..."kit socket workspace create start serve".split(" "),
+    ..."begin create start serve remove rename settle".split(" "),
+    "socket",
+  ]);
+});
+
+test("a gateway that dies during a replacement that is taken back afterwards keeps the old container", async () => {
+  for (let nth = 1; ; nth++) {
+    sim = await createSim();
+    await apply(sim, before);
+    const died = await dieAtRow(sim, nth, () => apply(sim, after(), { wait: false }));
+    const store = sim.docker.boxes.size;
+    sim = await reopen(sim);
+    await apply(sim, before);
+    await converge(sim, 80_000);
+    expect([nth, problemsAtRest(sim), serving(sim)?.imageId]).toEqual([nth, [], "sha256:base1"]);
+    expect(store).toBeLessThanOrEqual(2);
+    if (!died) break;
+    await close(sim);
   }
 });
 
@@ -180,7 +219,11 @@ test("a container made by an older beige is kept, and only shown as outdated", a
   await apply(sim, before);
   const old = serving(sim)?.id ?? "";
   sim.docker.byHand(old, (box) => {
-    box.spec = { ...box.spec, labels: { ...box.spec.labels, "beige.dev/gateway-hash": "older" }, env: { ...box.spec.env, AI_AGENT: "older" } };
+    box.spec = {
+      ...box.spec,
+      labels: { ...box.spec.labels, "beige.dev/gateway-hash": "older" },
+      env: { ...box.spec.env, AI_AGENT: "older" },
+    };
   });
   await converge(sim, 80_000);
   expect(serving(sim)?.id).toBe(old);
@@ -196,7 +239,11 @@ test("a container that keeps ending is started again with pauses, and the reason
   const starts = sim.faults.asked.slice(asked).filter((name) => name.startsWith("start")).length;
   expect(starts).toBeGreaterThanOrEqual(4);
   expect(starts).toBeLessThanOrEqual(8);
-  expect(state(sim, "Ready")).toMatchObject({ status: "False", reason: "SandboxExited", message: expect.stringContaining("exit code 1") as string });
+  expect(state(sim, "Ready")).toMatchObject({
+    status: "False",
+    reason: "SandboxExited",
+    message: expect.stringContaining("exit code 1") as string,
+  });
   sim.docker.crashing = () => false;
   await converge(sim, 40_000);
   expect(problemsAtRest(sim)).toEqual([]);

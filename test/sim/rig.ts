@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { kinds } from "../../controllers/index.ts";
-import type { ApplyEvent, ApplyRequest, ManifestFile, ObjectPlan } from "../../src/core/control.ts";
+import type { ApplyEvent, ApplyRequest, ObjectPlan } from "../../src/core/control.ts";
 import { condition, type Condition, type ConditionType, type Ref, type Resource } from "../../src/core/resource.ts";
 import { LABEL } from "../../src/core/sandbox.ts";
 import type { World } from "../../src/core/world.ts";
@@ -16,6 +16,9 @@ import { Faults } from "../fakes/faults.ts";
 import { FakeFolders, FakeKits } from "../fakes/folders.ts";
 import { FakePlugins, FakeProviders, FakeSecrets, FakeSockets, FakeTurns, type FakePackage } from "../fakes/gateway.ts";
 import { FakeEngine, type FakeBox } from "../fakes/sandbox.ts";
+import { stack } from "./stack.ts";
+
+export * from "./stack.ts";
 
 /** What outlives a gateway. */
 export interface Machine {
@@ -51,9 +54,9 @@ export interface Sim extends Machine {
 
 const NO_HOST: HostPolicy = { secrets: [], paths: { mounts: [], workspaces: [], plugins: [] } };
 
-function machine(): Machine {
+function machine(startMs?: number): Machine {
   const home = mkdtempSync(join(tmpdir(), "beige-sim-"));
-  const clock = manualClock();
+  const clock = manualClock(startMs);
   const faults = new Faults();
   const docker = new FakeEngine(clock, faults);
   docker.images.set("beige-base:1", "sha256:base1");
@@ -146,20 +149,20 @@ function assemble(m: Machine): Sim {
 
 /** Lets time pass until the promise ends. */
 export async function settle<T>(sim: Machine, promise: Promise<T>): Promise<T> {
-  let done = false;
-  const ended = promise.finally(() => {
-    done = true;
-  });
+  const running = new Set([promise]);
+  const ended = promise.finally(() => running.clear());
   ended.catch(() => undefined);
-  for (let i = 0; i < 600 && !done; i++) {
+  for (let i = 0; i < 600 && running.size > 0; i++) {
     await turns(10);
-    if (!done && i % 5 === 4) await sim.clock.advance(500);
+    if (running.size > 0 && i % 5 === 4) await sim.clock.advance(500);
   }
   return ended;
 }
 
-export async function createSim(options: { readonly seed?: number; readonly setUp?: (m: Machine) => void } = {}): Promise<Sim> {
-  const m = machine();
+export async function createSim(
+  options: { readonly seed?: number; readonly startMs?: number; readonly setUp?: (m: Machine) => void } = {},
+): Promise<Sim> {
+  const m = machine(options.startMs);
   if (options.seed !== undefined) m.seed = options.seed;
   options.setUp?.(m);
   const sim = assemble(m);
@@ -175,6 +178,25 @@ export async function crash(sim: Sim): Promise<void> {
   void stopped.catch(() => undefined);
   sim.audit.open.clear();
   sim.running.clear();
+}
+
+/**
+ * The gateway dies at the nth row that it writes to the control chain: before the effect of a begin row, after that of an
+ * end row. Every action has both, those that only touch the store too. False when there were fewer rows.
+ */
+export async function dieAtRow(sim: Sim, nth: number, change: () => Promise<unknown>): Promise<boolean> {
+  const rows = { left: nth };
+  sim.audit.onRow = () => {
+    rows.left -= 1;
+    if (rows.left > 0) return;
+    void sim.engine.stop();
+    throw new Error("killed");
+  };
+  await change().catch(() => undefined);
+  for (let i = 0; i < 60 && rows.left > 0; i++) await sim.clock.advance(200);
+  await crash(sim);
+  sim.audit.onRow = () => undefined;
+  return rows.left <= 0;
 }
 
 export async function reopen(sim: Sim): Promise<Sim> {
@@ -203,34 +225,6 @@ export async function converge(sim: Sim, ms = 400_000): Promise<void> {
     await turns(20);
   }
 }
-
-export const provider = (name = "echo"): object => ({ apiVersion: "beige.dev/v1", kind: "Provider", metadata: { name }, spec: { api: "echo" } });
-export const plugin = (name = "memory", spec: object = {}): object => ({
-  apiVersion: "beige.dev/v1",
-  kind: "Plugin",
-  metadata: { name },
-  spec: { source: { builtin: name }, ...spec },
-});
-export const agent = (name = "travel", spec: { readonly sandbox?: object } & Record<string, unknown> = {}): object => ({
-  apiVersion: "beige.dev/v1",
-  kind: "Agent",
-  metadata: { name },
-  spec: { model: { provider: "echo", id: "echo" }, ...spec, sandbox: { image: "beige-base:1", ...spec.sandbox } },
-});
-export const schedule = (name: string, spec: object): object => ({
-  apiVersion: "beige.dev/v1",
-  kind: "Schedule",
-  metadata: { name },
-  spec: { agent: "travel", cron: "0 9 * * *", timeZone: "UTC", input: "go", ...spec },
-});
-
-export const stack = (...objects: readonly object[]): ManifestFile => ({
-  name: "stack.yaml",
-  folder: "/stack",
-  text: objects.map((object) => JSON.stringify(object)).join("\n---\n"),
-  vars: {},
-  files: {},
-});
 
 export type End = Extract<ApplyEvent, { type: "end" }>;
 export interface Applied {

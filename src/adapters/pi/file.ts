@@ -20,7 +20,7 @@ interface Line {
 const parse = (text: string): Line | undefined => {
   try {
     const value = JSON.parse(text) as unknown;
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Line) : undefined;
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? value : undefined;
   } catch {
     return undefined;
   }
@@ -72,12 +72,21 @@ async function repaired(path: string): Promise<{ readonly usable: boolean; reado
   const texts = bytes.toString("utf8", 0, whole).split("\n").slice(0, -1);
   const lines = texts.map(parse);
   if (!isHeader(lines[0])) {
-    return { usable: false, ...(size === 0 ? { note: "session file was empty" } : { note: `not a session file, put aside as ${await aside(path)}` }) };
+    return {
+      usable: false,
+      ...(size === 0 ? { note: "session file was empty" } : { note: `not a session file, put aside as ${await aside(path)}` }),
+    };
   }
   const bad = lines.filter((line, index) => line === undefined && (texts[index] ?? "").trim() !== "").length;
   if (bad > 0) {
     const old = await aside(path);
-    await writeFile(path, mend(lines).map((line) => `${JSON.stringify(line)}\n`).join(""), { mode: 0o600, flush: true });
+    await writeFile(
+      path,
+      mend(lines)
+        .map((line) => `${JSON.stringify(line)}\n`)
+        .join(""),
+      { mode: 0o600, flush: true },
+    );
     return { usable: true, note: `${bad} unreadable lines left out, the file as it was is ${old}` };
   }
   if (whole === bytes.length) return { usable: true };
@@ -89,7 +98,12 @@ async function repaired(path: string): Promise<{ readonly usable: boolean; reado
 const missing = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === "ENOENT";
 
 /** The file to go on with. A missing or hopeless one is replaced by a new one under the same name. */
-export async function sessionFile(ask: { readonly folder: string; readonly file?: string; readonly id: string; readonly header: object }): Promise<SessionFile> {
+export async function sessionFile(ask: {
+  readonly folder: string;
+  readonly file?: string;
+  readonly id: string;
+  readonly header: object;
+}): Promise<SessionFile> {
   await mkdir(ask.folder, { recursive: true, mode: 0o700 });
   const path = ask.file?.startsWith(`${ask.folder}/`) === true && !ask.file.includes("/../") ? ask.file : `${ask.folder}/${ask.id}.jsonl`;
   let note: string | undefined;

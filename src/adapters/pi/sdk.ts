@@ -1,5 +1,14 @@
 // The SDK's session machinery, closed: no discovery, no files but the session's own, no network, no retries, no other tools.
-import { createAgentSession, createExtensionRuntime, CURRENT_SESSION_VERSION, ModelRuntime, SessionManager, SettingsManager, type AgentSession, type ToolDefinition } from "@mariozechner/pi-coding-agent";
+import {
+  createAgentSession,
+  createExtensionRuntime,
+  CURRENT_SESSION_VERSION,
+  ModelRuntime,
+  SessionManager,
+  SettingsManager,
+  type AgentSession,
+  type ToolDefinition,
+} from "@mariozechner/pi-coding-agent";
 import { createAssistantMessageEventStream, InMemoryCredentialStore, InMemoryModelsStore, type Model } from "@earendil-works/pi-ai";
 import type { SessionOptions, SessionTool } from "../../core/chat.ts";
 
@@ -16,7 +25,15 @@ async function createRuntime(): Promise<ModelRuntime> {
     modelsStore: new InMemoryModelsStore(),
     refreshOnCreate: false,
   });
-  const model = { id: "main", name: "main", reasoning: true, input: ["text" as const], cost: NO_PRICE, contextWindow: 128_000, maxTokens: 8192 };
+  const model = {
+    id: "main",
+    name: "main",
+    reasoning: true,
+    input: ["text" as const],
+    cost: NO_PRICE,
+    contextWindow: 128_000,
+    maxTokens: 8192,
+  };
   runtime.registerProvider(PROVIDER, {
     baseUrl: "http://unused.invalid",
     apiKey: "unused",
@@ -61,7 +78,7 @@ const toolOf = (tool: SessionTool): ToolDefinition => ({
   name: tool.name,
   label: tool.name,
   description: tool.description,
-  parameters: tool.parameters as ToolDefinition["parameters"],
+  parameters: tool.parameters,
   executionMode: "sequential",
   async execute(id, params, signal) {
     const answer = await tool.run(id, params as Readonly<Record<string, unknown>>, signal ?? new AbortController().signal);
@@ -83,7 +100,8 @@ const modelOf = (options: SessionOptions): Model<string> => ({
   maxTokens: options.model.maxTokens,
 });
 
-export const openManager = (file: string, options: SessionOptions): SessionManager => SessionManager.open(file, options.folder, options.cwd);
+export const openManager = (file: string, options: SessionOptions): SessionManager =>
+  SessionManager.open(file, options.folder, options.cwd);
 
 export async function createSdkSession(options: SessionOptions, manager: SessionManager): Promise<AgentSession> {
   const { session } = await createAgentSession({

@@ -61,7 +61,9 @@ function closeCalls(manager: SessionManager): number {
 const textOf = (result: unknown): string => {
   const content = (result as { readonly content?: unknown } | undefined)?.content;
   if (!Array.isArray(content)) return "";
-  return (content as readonly { readonly type?: string; readonly text?: string }[]).map((part) => (part.type === "text" ? (part.text ?? "") : "")).join("");
+  return (content as readonly { readonly type?: string; readonly text?: string }[])
+    .map((part) => (part.type === "text" ? (part.text ?? "") : ""))
+    .join("");
 };
 
 function toEvent(event: AgentSessionEvent): SessionEvent | undefined {
@@ -82,7 +84,12 @@ const lastAnswer = (messages: readonly unknown[]): AssistantMessage | undefined 
 
 export async function openSession(options: SessionOptions, log: Log): Promise<LiveSession> {
   const header = { type: "session", version: SESSION_VERSION, id: options.id, timestamp: new Date().toISOString(), cwd: options.cwd };
-  const file = await sessionFile({ folder: options.folder, id: options.id, header, ...(options.file === undefined ? {} : { file: options.file }) });
+  const file = await sessionFile({
+    folder: options.folder,
+    id: options.id,
+    header,
+    ...(options.file === undefined ? {} : { file: options.file }),
+  });
   const manager = openManager(file.path, options);
   const closed = closeCalls(manager);
   if (closed > 0) log.info("lost tool results closed", { file: file.path, calls: closed });
@@ -141,7 +148,10 @@ async function run(opened: Opened, message: { readonly text: string; readonly id
   if (inbox.has(message.id)) {
     const { entries, last } = since(manager.getBranch(), message.id);
     const answered = entries.findLast((entry) => roleOf(entry) === "assistant");
-    const ended = last && roleOf(entries.findLast((entry) => ["user", "assistant", "toolResult"].includes(roleOf(entry) ?? "")) ?? ({} as Entry)) === "assistant";
+    const ended =
+      last &&
+      roleOf(entries.findLast((entry) => ["user", "assistant", "toolResult"].includes(roleOf(entry) ?? "")) ?? ({} as Entry)) ===
+        "assistant";
     if (answered?.type === "message" && (ended || !last)) return answered.message as unknown as AssistantMessage;
     // Cut half-way: the loop goes on from what the file holds.
     await session.agent.continue();

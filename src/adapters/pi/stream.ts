@@ -1,6 +1,12 @@
 // Gives the agent loop our stream of deltas as the SDK's stream of growing messages.
 import type { AgentSession } from "@mariozechner/pi-coding-agent";
-import { getCurrentSystemPrompt, getCurrentTools, type AssistantMessage as SdkMessage, type AssistantMessageEvent, type Message as SdkEntry } from "@earendil-works/pi-ai";
+import {
+  getCurrentSystemPrompt,
+  getCurrentTools,
+  type AssistantMessage as SdkMessage,
+  type AssistantMessageEvent,
+  type Message as SdkEntry,
+} from "@earendil-works/pi-ai";
 import { fold, newDraft, type Draft } from "../../core/draft.ts";
 import type { ChatContext, ChatEvent, Message, SessionOptions } from "../../core/chat.ts";
 import { eventStream } from "./sdk.ts";

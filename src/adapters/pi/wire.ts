@@ -1,6 +1,14 @@
 // One request in a provider's own wire format, by the SDK: one HTTP request, no retry, no environment, no discovery.
 import { createHash } from "node:crypto";
-import { isContextOverflow, normalizeContext, type AssistantMessageEvent, type Context, type Model, type ProviderStreams, type SimpleStreamOptions } from "@earendil-works/pi-ai";
+import {
+  isContextOverflow,
+  normalizeContext,
+  type AssistantMessageEvent,
+  type Context,
+  type Model,
+  type ProviderStreams,
+  type SimpleStreamOptions,
+} from "@earendil-works/pi-ai";
 import { BeigeError } from "../../core/errors.ts";
 import { retryAfterMs } from "../../core/retry.ts";
 import { NO_USAGE } from "../../core/usage.ts";
@@ -35,7 +43,11 @@ function modelOf(target: ChatTarget): Model<string> {
   };
 }
 
-function optionsOf(target: ChatTarget, options: ChatOptions, wire: { readonly heard: Heard; readonly signal: AbortSignal }): SimpleStreamOptions {
+function optionsOf(
+  target: ChatTarget,
+  options: ChatOptions,
+  wire: { readonly heard: Heard; readonly signal: AbortSignal },
+): SimpleStreamOptions {
   return {
     signal: wire.signal,
     fetch: watchedFetch(wire.heard),
@@ -96,11 +108,15 @@ function toChat(event: AssistantMessageEvent, heard: Heard): ChatEvent {
       const message = event.error as unknown as AssistantMessage;
       const overflow = event.reason === "error" && isContextOverflow(event.error);
       const text = (message.errorMessage ?? "failed").slice(0, MESSAGE_MAX);
-      return { type: "error", message: { ...message, errorMessage: text }, failure: { ...failureFrom(heard, text), ...(overflow ? { overflow } : {}) } };
+      return {
+        type: "error",
+        message: { ...message, errorMessage: text },
+        failure: { ...failureFrom(heard, text), ...(overflow ? { overflow } : {}) },
+      };
     }
     default: {
       const { partial: _partial, ...rest } = event;
-      return rest as ChatEvent;
+      return rest;
     }
   }
 }

@@ -39,7 +39,7 @@ function fieldDiff(plan: ObjectPlan): string[] {
 function block(plan: ObjectPlan): string {
   const drift = plan.drift.map((field) => `! ${oneLine(field.path)}: ${valueText(field.after)} wanted, ${valueText(field.before)} found`);
   const lines = [...fieldDiff(plan), ...drift];
-  const fields = plan.fields.map((field) => field.path.split(/[.[]/).slice(0, 2).join("."));
+  const fields = plan.fields.map((field) => /^[^.[]+(?:\.[^.[]+)?/.exec(field.path)?.[0] ?? field.path);
   const what =
     plan.verb === "create" || plan.verb === "delete" ? `${plan.verb}d` : [...new Set(fields)].slice(0, 6).join(", ") || plan.why.join(", ");
   const title = `<code>${escape(SYMBOL[plan.verb])}</code> ${escape(nameOf(plan.ref))}: ${escape(what)}`;

@@ -35,11 +35,11 @@ const paintOf = (mark: string): Paint => (mark === "+" ? "green" : mark === "-" 
 /** Width of the names of fields in one object, so that values stand below each other. */
 const fieldWidth = (fields: readonly FieldChange[]): number => Math.min(32, Math.max(18, ...fields.map((field) => field.path.length)));
 
-function longText(out: Output, field: FieldChange): string[] {
+function longText(out: Output, field: FieldChange, width: number): string[] {
   const { changed, lines } = textDiff(clean(textOf(field.before)), clean(textOf(field.after)));
   const total = textOf(field.after ?? field.before).split("\n").length;
   return [
-    `  ${out.paint(paintOf(sign(field)), sign(field))} ${oneLine(field.path).padEnd(20)} ${changed} line${changed === 1 ? "" : "s"} of ${total}`,
+    `  ${out.paint(paintOf(sign(field)), sign(field))} ${oneLine(field.path).padEnd(width)}  ${changed} line${changed === 1 ? "" : "s"} of ${total}`,
     ...lines.map(
       (line) =>
         `      ${line.startsWith("+") ? out.paint("green", line) : line.startsWith("-") ? out.paint("red", line) : out.paint("dim", line)}`,
@@ -48,7 +48,7 @@ function longText(out: Output, field: FieldChange): string[] {
 }
 
 function fieldLines(out: Output, field: FieldChange, width: number): string[] {
-  if (field.before !== undefined && (isText(field.before) || isText(field.after))) return longText(out, field);
+  if (field.before !== undefined && (isText(field.before) || isText(field.after))) return longText(out, field, width);
   const mark = sign(field);
   const path = oneLine(field.path).padEnd(width);
   const secret = field.before === "[secret]" && field.after === "[secret]";

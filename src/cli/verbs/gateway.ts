@@ -19,7 +19,8 @@ export const start: Run = async (context, input) => {
   const seen = await health(context.home, context.signal);
   if (seen.up) {
     await context.out.write(`gateway is running already: ${socketOf(context.home)}\n`);
-    if (on(input, "schedules") && seen.body?.["schedules"] === false) context.out.note("its schedules do not fire: beige gateway restart --schedules");
+    if (on(input, "schedules") && seen.body?.["schedules"] === false)
+      context.out.note("its schedules do not fire: beige gateway restart --schedules");
     return 0;
   }
   const wanted = options(input);

@@ -1,6 +1,6 @@
 // The one transaction of an apply: objects, inventory and deletions, all or nothing.
 import { BeigeError } from "../../core/errors.ts";
-import { refKey, refOf, type Ref, type Resource } from "../../core/resource.ts";
+import { refKey, refName, refOf, type Ref, type Resource } from "../../core/resource.ts";
 import { wantedDigest } from "../interest.ts";
 import type { Change } from "../store/objects.ts";
 import type { Store } from "../store.ts";
@@ -18,32 +18,27 @@ export interface Pruned {
 /** Share of a set that a prune may delete. */
 const PRUNE_SHARE = 0.3;
 
-/** What left the set. Throws `conflict` when a prune would take too much. */
+/** What left the set. */
 export function pruned(store: Store, manager: string, wanted: { readonly keep: readonly Ref[]; readonly prune: boolean }): Pruned {
   const keep = new Set(wanted.keep.map(refKey));
-  const held = store.records.held(manager);
-  const away = held.filter((ref) => !keep.has(refKey(ref)));
-  const there = away.filter(
-    (ref) => store.objects.get(ref)?.metadata.deletionTimestamp === undefined && store.objects.get(ref) !== undefined,
-  );
-  if (!wanted.prune) return { remove: [], left: there, release: [] };
-  const mine = there.filter((ref) => store.records.holders(ref).every((holder) => holder === manager));
-  const most = Math.max(1, Math.floor(held.length * PRUNE_SHARE));
-  if (mine.length > 0 && (keep.size === 0 || mine.length > most)) {
-    const all = keep.size === 0 ? "the manifests are empty, so that all" : `${mine.length} of`;
-    throw new BeigeError("conflict", `pruning refused: ${all} ${held.length} objects of ${manager} would be deleted`, {
-      hint: `delete them by name: beige delete ${mine
-        .slice(0, 3)
-        .map((ref) => `${ref.kind.toLowerCase()}/${ref.name}`)
-        .join(" ")}${mine.length > 3 ? " ..." : ""}`,
-    });
-  }
-  const removed = new Set(mine.map(refKey));
-  return {
-    remove: mine.flatMap((ref) => store.objects.get(ref) ?? []),
-    left: [],
-    release: away.filter((ref) => !removed.has(refKey(ref))),
-  };
+  const away = store.records.held(manager).filter((ref) => !keep.has(refKey(ref)));
+  const there = away.flatMap((ref) => store.objects.get(ref) ?? []).filter((o) => o.metadata.deletionTimestamp === undefined);
+  if (!wanted.prune) return { remove: [], left: there.map(refOf), release: [] };
+  const remove = there.filter((o) => store.records.holders(refOf(o)).every((holder) => holder === manager));
+  const removed = new Set(remove.map((o) => refKey(refOf(o))));
+  return { remove, left: [], release: away.filter((ref) => !removed.has(refKey(ref))) };
+}
+
+/** Throws `conflict` when a prune would take too much of a set. */
+export function guardPrune(store: Store, manager: string, what: { readonly kept: number; readonly pruned: Pruned }): void {
+  const { remove } = what.pruned;
+  const held = store.records.held(manager).length;
+  if (remove.length === 0 || (what.kept > 0 && remove.length <= Math.max(1, Math.floor(held * PRUNE_SHARE)))) return;
+  const names = remove.slice(0, 3).map((o) => refName(refOf(o)));
+  const all = what.kept === 0 ? "the manifests are empty, so that all" : `${remove.length} of`;
+  throw new BeigeError("conflict", `pruning refused: ${all} ${held} objects of ${manager} would be deleted`, {
+    hint: `delete them by name: beige delete ${names.join(" ")}${remove.length > 3 ? " ..." : ""}`,
+  });
 }
 
 /** Sets the time from which an object is on its way out. */

@@ -2,11 +2,11 @@
 import type { ManifestFile } from "../../core/control.ts";
 import { MAX_PROBLEMS, type ManifestDocument, type NeededFile } from "../../core/documents.ts";
 import type { Problem } from "../../core/errors.ts";
-import { readManifests } from "../../core/manifest.ts";
+import { readManifests, type Manifests } from "../../core/manifest.ts";
 import type { Owned } from "../../core/ownership.ts";
-import type { Ref } from "../../core/resource.ts";
+import { refKey, type Ref } from "../../core/resource.ts";
 import { validateDocument } from "../../core/validate.ts";
-import type { Language } from "../language.ts";
+import { placed, type Language } from "../language.ts";
 
 /** One document that is valid by its schema. */
 export interface WantedDocument {
@@ -27,16 +27,37 @@ function ownedOf(value: unknown): Owned {
   return { ...(metadata === undefined ? {} : { metadata }), spec };
 }
 
+/** Objects that two files hold; within one file the reader says it. */
+function twice(documents: readonly ManifestDocument[]): readonly Problem[] {
+  const seen = new Map<string, ManifestDocument>();
+  return documents.flatMap((document): Problem[] => {
+    if (document.ref === undefined) return [];
+    const { kind, name } = document.ref;
+    const first = seen.get(refKey(document.ref));
+    if (first === undefined) seen.set(refKey(document.ref), document);
+    if (first === undefined || first.file === document.file) return [];
+    const other = first.at("/metadata/name");
+    const object = `${kind}/${name}`;
+    const hint = `it is first at ${other.file}:${other.line}; rename or remove one`;
+    return [placed({ message: `${object} is here twice`, path: "/metadata/name", object, hint }, document)];
+  });
+}
+
+/** File by file, so that a large set does not hold the event loop. */
 export async function readSet(files: readonly ManifestFile[], language: Language, pace: () => Promise<void>): Promise<ReadSet> {
-  const read = readManifests(files, language.schemas);
-  await pace();
-  const problems = [...read.problems];
+  const read: Manifests[] = [];
+  for (const file of files) {
+    read.push(readManifests([file], language.schemas));
+    await pace();
+  }
+  const documents = read.flatMap((r) => r.documents);
+  const problems = [...read.flatMap((r) => r.problems), ...twice(documents)];
   const wanted: WantedDocument[] = [];
-  for (const document of read.documents) {
+  for (const document of documents) {
     const found = validateDocument(document, language.schemas);
     problems.push(...found);
     if (found.length === 0 && document.ref !== undefined) wanted.push({ ref: document.ref, applied: ownedOf(document.value), document });
     await pace();
   }
-  return { wanted, problems: problems.slice(0, MAX_PROBLEMS), needFiles: read.needFiles };
+  return { wanted, problems: problems.slice(0, MAX_PROBLEMS), needFiles: read.flatMap((r) => r.needFiles) };
 }

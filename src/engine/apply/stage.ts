@@ -39,6 +39,8 @@ export interface StageDeps {
 export interface StageRequest {
   readonly manager: string;
   readonly force: boolean;
+  /** Objects that will be deleted with it: nothing may refer to them. */
+  readonly removed: readonly Ref[];
 }
 
 export interface Stage {
@@ -120,7 +122,7 @@ export async function stage(
     object: s.after,
     ...(s.wanted.document.folder === undefined ? {} : { origin: s.wanted.document.folder }),
   }));
-  const view = overlaid(deps.view(), { put, removed: [] });
+  const view = overlaid(deps.view(), { put, removed: request.removed });
   const problems = [...cycleProblems(cycles), ...(await problemsOf(deps, staged, view, pace))];
   return { staged, problems, view };
 }

@@ -20,8 +20,11 @@ function damaged(path: string, cause: unknown): BeigeError {
   });
 }
 
+/** Nobody else writes here; whoever looks in by hand may hold the file for a moment, and the event loop waits with us. */
+const BUSY_MS = 200;
+
 function open(path: string, synchronous: "FULL" | "NORMAL"): DatabaseSync {
-  const db = new DatabaseSync(path, { timeout: 2000, enableForeignKeyConstraints: false });
+  const db = new DatabaseSync(path, { timeout: BUSY_MS, enableForeignKeyConstraints: false });
   db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = ${synchronous}; PRAGMA wal_autocheckpoint = 1000; PRAGMA trusted_schema = OFF`);
   return db;
 }
