@@ -12,7 +12,21 @@ import { limits } from "./docker/shape.ts";
 import type { Door, Engine, ImageInspected, Info, Inspected } from "./docker/words.ts";
 
 const STOP_SLACK_MS = 30_000;
-const EVENTS = ["create", "start", "die", "stop", "pause", "unpause", "rename", "destroy", "oom", "update", "restart", "connect", "disconnect"];
+const EVENTS = [
+  "create",
+  "start",
+  "die",
+  "stop",
+  "pause",
+  "unpause",
+  "rename",
+  "destroy",
+  "oom",
+  "update",
+  "restart",
+  "connect",
+  "disconnect",
+];
 
 export interface DockerOptions {
   readonly socketPath: string;
@@ -51,7 +65,9 @@ function eventSource(engine: Engine): EventSource {
   return {
     // The stream lives as long as the caller's signal, the request only until it is answered.
     open: (since, signal) =>
-      ask(engine, "open its event stream", () => engine.door.events({ filters, ...(since === undefined ? {} : { since }) }, signal), { signal }),
+      ask(engine, "open its event stream", () => engine.door.events({ filters, ...(since === undefined ? {} : { since }) }, signal), {
+        signal,
+      }),
     ping: async (signal) => {
       await ping(engine, signal);
     },

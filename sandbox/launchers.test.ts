@@ -1,4 +1,16 @@
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, readlinkSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -91,7 +103,10 @@ test("whatever was changed by hand is seen and mended", async () => {
     () => mkdirSync(join(docs, "other")),
     () => writeFileSync(join(docs, "file"), "x"),
     () => rmSync(join(socketFolder(home, agent.uid), "tool-client")),
-    () => (chmodSync(join(socketFolder(home, agent.uid), "tool-client"), 0o755), writeFileSync(join(socketFolder(home, agent.uid), "tool-client"), "evil")),
+    () => (
+      chmodSync(join(socketFolder(home, agent.uid), "tool-client"), 0o755),
+      writeFileSync(join(socketFolder(home, agent.uid), "tool-client"), "evil")
+    ),
     () => rmSync(docs, { recursive: true }),
     () => mkdirSync(join(docs, ".new-leftover")),
   ];
@@ -110,7 +125,9 @@ test("no file from outside a plugin's folder is ever copied, whatever names or l
   symlinkSync(home, join(root, "up"));
   symlinkSync("README.md", join(root, "inner"));
   for (const file of ["../outside", "/etc/passwd", "docs/../../outside", "link", "up/outside", "", "a\0b", ".."]) {
-    await expect(kits().hash(kit({ packages: [{ name: "memory", root, files: [file] }] })), file).rejects.toMatchObject({ code: "invalid" });
+    await expect(kits().hash(kit({ packages: [{ name: "memory", root, files: [file] }] })), file).rejects.toMatchObject({
+      code: "invalid",
+    });
   }
   await kits().write(agent, kit({ packages: [{ name: "memory", root, files: ["inner", "docs/../README.md"] }] }), owner);
   expect(readdirSync(join(packageFolder(home, agent), "memory")).toSorted()).toStrictEqual(["README.md", "inner"]);
@@ -120,11 +137,17 @@ test("no file from outside a plugin's folder is ever copied, whatever names or l
 test("folders, devices, files that are too large and names that are none are refused", async () => {
   writeFileSync(join(root, "large"), Buffer.alloc((1 << 20) + 1));
   for (const file of ["docs", "large", "."]) {
-    await expect(kits().hash(kit({ packages: [{ name: "memory", root, files: [file] }] })), file).rejects.toMatchObject({ code: "invalid" });
+    await expect(kits().hash(kit({ packages: [{ name: "memory", root, files: [file] }] })), file).rejects.toMatchObject({
+      code: "invalid",
+    });
   }
-  for (const tools of [["../x"], ["a/b"], [""], [".hidden"], ["UPPER"]]) await expect(kits().hash(kit({ tools }))).rejects.toMatchObject({ code: "invalid" });
-  for (const name of ["..", "a/b", ""]) await expect(kits().hash(kit({ packages: [{ name, root, files: [] }] }))).rejects.toMatchObject({ code: "invalid" });
-  await expect(kits().hash(kit({ packages: [{ name: "x", root: join(home, "absent"), files: [] }] }))).rejects.toMatchObject({ code: "not_found" });
+  for (const tools of [["../x"], ["a/b"], [""], [".hidden"], ["UPPER"]])
+    await expect(kits().hash(kit({ tools }))).rejects.toMatchObject({ code: "invalid" });
+  for (const name of ["..", "a/b", ""])
+    await expect(kits().hash(kit({ packages: [{ name, root, files: [] }] }))).rejects.toMatchObject({ code: "invalid" });
+  await expect(kits().hash(kit({ packages: [{ name: "x", root: join(home, "absent"), files: [] }] }))).rejects.toMatchObject({
+    code: "not_found",
+  });
 });
 
 test("a removal leaves the workspace and somebody else's socket alone", async () => {

@@ -123,7 +123,8 @@ async function seenTools(folder: string): Promise<readonly string[]> {
 
 async function seenPackages(folder: string): Promise<Packages> {
   const packages = new Map<string, Files>();
-  for (const name of await readdir(folder)) packages.set(name, (await readTree(join(folder, name))) ?? new Map([["not a folder", Buffer.alloc(0)]]));
+  for (const name of await readdir(folder))
+    packages.set(name, (await readTree(join(folder, name))) ?? new Map([["not a folder", Buffer.alloc(0)]]));
   return packages;
 }
 

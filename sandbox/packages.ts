@@ -63,7 +63,8 @@ export async function packageFiles(root: string, names: readonly string[]): Prom
     const data = found === undefined ? undefined : await readPlain(found.path, FILE_MAX);
     if (found === undefined || data === undefined) continue;
     total += data.length;
-    if (total > PACKAGE_MAX) throw new BeigeError("invalid", `files of the plugin in ${root} are larger than ${PACKAGE_MAX} bytes together`);
+    if (total > PACKAGE_MAX)
+      throw new BeigeError("invalid", `files of the plugin in ${root} are larger than ${PACKAGE_MAX} bytes together`);
     files.set(found.name, data);
   }
   return files;

@@ -71,7 +71,7 @@ function createInput(stream: Duplex, state: State): Pick<ExecHandle, "write" | "
       });
     });
   const send = async (data: Uint8Array): Promise<void> => {
-    for (let at = 0; at < data.length; ) {
+    for (let at = 0; at < data.length;) {
       while (state.credit === 0 && !state.exited && !state.killed) await stirred(state);
       if (state.exited || state.killed || state.inputEnded || stream.destroyed) throw gone();
       const part = data.subarray(at, at + Math.min(FRAME_MAX, state.credit));

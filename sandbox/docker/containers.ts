@@ -1,6 +1,13 @@
 // Looks at containers and images, makes and removes them.
 import { BeigeError } from "../../src/core/errors.ts";
-import { LABEL, type EngineInfo, type SandboxListed, type SandboxSeen, type SandboxSpec, type SandboxState } from "../../src/core/sandbox.ts";
+import {
+  LABEL,
+  type EngineInfo,
+  type SandboxListed,
+  type SandboxSeen,
+  type SandboxSpec,
+  type SandboxState,
+} from "../../src/core/sandbox.ts";
 import { ask, passing } from "./ask.ts";
 import { statusOf } from "./failure.ts";
 import { createOptions, readSeen } from "./shape.ts";

@@ -4,7 +4,8 @@ import { systemClock } from "../../src/adapters/clock.ts";
 import type { Clock } from "../../src/core/world.ts";
 import { readEvent, watchEvents, type EventSource } from "./events.ts";
 
-const event = (more: object): string => `${JSON.stringify({ Type: "container", Action: "start", timeNano: 5_000_000_001, Actor: { ID: "c1", Attributes: { a: "b" } }, ...more })}\n`;
+const event = (more: object): string =>
+  `${JSON.stringify({ Type: "container", Action: "start", timeNano: 5_000_000_001, Actor: { ID: "c1", Attributes: { a: "b" } }, ...more })}\n`;
 const quick: Clock = { ...systemClock, sleep: (_ms, signal) => systemClock.sleep(1, signal) };
 
 /** A source that plays one script a connection; an Error refuses it. */
@@ -35,15 +36,28 @@ async function follow(source: EventSource, until: (log: readonly string[]) => bo
     log.push(line);
     if (until(log)) stop.abort();
   };
-  await watchEvents(source, clock, { hint: (h) => note(`${h.action} ${h.id} ${JSON.stringify(h.labels)}`), relist: () => note("relist"), down: (e) => note(`down ${e.message}`) }, stop.signal);
+  await watchEvents(
+    source,
+    clock,
+    {
+      hint: (h) => note(`${h.action} ${h.id} ${JSON.stringify(h.labels)}`),
+      relist: () => note("relist"),
+      down: (e) => note(`down ${e.message}`),
+    },
+    stop.signal,
+  );
   return log;
 }
 
 test("an event is a hint, those of commands and of no network are not, and junk is nothing", () => {
   expect(readEvent(event({}))).toMatchObject({ hint: { id: "c1", labels: { a: "b" }, action: "start" } });
   expect(readEvent(event({ Action: "exec_start: sh" }))).toBeUndefined();
-  expect(readEvent(event({ Type: "network", Action: "connect", Actor: { ID: "n", Attributes: { name: "none", container: "c" } } }))).toBeUndefined();
-  expect(readEvent(event({ Type: "network", Action: "connect", Actor: { ID: "n", Attributes: { name: "bridge", container: "c" } } }))).toMatchObject({ ask: true, hint: { id: "c" } });
+  expect(
+    readEvent(event({ Type: "network", Action: "connect", Actor: { ID: "n", Attributes: { name: "none", container: "c" } } })),
+  ).toBeUndefined();
+  expect(
+    readEvent(event({ Type: "network", Action: "connect", Actor: { ID: "n", Attributes: { name: "bridge", container: "c" } } })),
+  ).toMatchObject({ ask: true, hint: { id: "c" } });
   expect(readEvent("{")).toBeUndefined();
   expect(readEvent("{}")).toBeUndefined();
 });

@@ -79,7 +79,11 @@ export async function watchEvents(source: EventSource, clock: Clock, on: Watcher
     const event = readEvent(line);
     if (event === undefined) return;
     if (event.nano > 0) since = after(event.nano);
-    if (event.ask) void source.labels(event.hint.id).then((labels) => on.hint({ ...event.hint, labels }), () => undefined);
+    if (event.ask)
+      void source.labels(event.hint.id).then(
+        (labels) => on.hint({ ...event.hint, labels }),
+        () => undefined,
+      );
     else on.hint(event.hint);
   };
   while (!signal.aborted) {

@@ -63,7 +63,11 @@ function story({ State: state }: Inspected): readonly string[] {
 }
 
 /** PID 1 is silent and no log is kept: what the engine recorded is all that there is. */
-export async function logs(engine: Engine, id: string, options: { readonly lines: number; readonly signal?: AbortSignal | undefined }): Promise<string> {
+export async function logs(
+  engine: Engine,
+  id: string,
+  options: { readonly lines: number; readonly signal?: AbortSignal | undefined },
+): Promise<string> {
   const info = await ask(engine, `inspect container ${short(id)}`, (s) => engine.door.inspect(id, s), { signal: options.signal });
   return story(info)
     .slice(-Math.max(0, options.lines))

@@ -27,14 +27,19 @@ test("both layers are taken apart the same wherever the bytes are cut", () => {
   fc.assert(
     fc.property(fc.array(part), fc.array(fc.nat()), fc.array(fc.nat()), (parts, inner, outer) => {
       const exit = guestFrame(3, Buffer.from('{"kind":"code","code":0}'));
-      const guest = Buffer.concat([guestFrame(4, Buffer.from([0, 4, 0, 0])), ...parts.map(({ type, data }) => guestFrame(type, data)), exit]);
+      const guest = Buffer.concat([
+        guestFrame(4, Buffer.from([0, 4, 0, 0])),
+        ...parts.map(({ type, data }) => guestFrame(type, data)),
+        exit,
+      ]);
       const wire = Buffer.concat(cut(guest, inner).flatMap((chunk) => [dockerFrame(1, chunk), dockerFrame(2, Buffer.from("e"))]));
       const demux = createDemux();
       const frames = createGuestFrames();
       const pieces = cut(wire, outer).flatMap((chunk) => demux(chunk));
       const got = pieces.filter(({ stream }) => stream === "stdout").flatMap(({ data }) => frames(data));
       const output = got.flatMap((frame) => (frame.type === "output" ? [frame.piece] : []));
-      const wanted = (type: number): string => Buffer.concat(parts.filter((one) => one.type === type).map(({ data }) => data)).toString("hex");
+      const wanted = (type: number): string =>
+        Buffer.concat(parts.filter((one) => one.type === type).map(({ data }) => data)).toString("hex");
       expect([joined(output, "stdout"), joined(output, "stderr")]).toStrictEqual([wanted(1), wanted(2)]);
       expect(got[0]).toStrictEqual({ type: "credit", bytes: 262_144 });
       expect(got.at(-1)).toStrictEqual({ type: "exit", json: '{"kind":"code","code":0}' });

@@ -77,7 +77,8 @@ test("any words arrive as they were given", async () => {
 test("any text that a gateway answers is printed as it is, escaped or not", async () => {
   let output = "";
   let ascii = false;
-  const escape = (json: string): string => (ascii ? json.replaceAll(/[^\n -~]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`) : json);
+  const escape = (json: string): string =>
+    ascii ? json.replaceAll(/[^\n -~]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`) : json;
   await listen(() => escape(answer({ extra: { deep: [1, -2.5e3, null, true, { a: "}]" }] }, output, last: "x" })));
   await fc.assert(
     fc.asyncProperty(fc.string({ unit: "binary", maxLength: 40 }), fc.boolean(), async (text, escaped) => {
@@ -157,8 +158,21 @@ test("no gateway, a gateway that hangs up and one that talks nonsense each exit 
     return reply;
   });
   expect((await call(["call", "t"])).code).toBe(69);
-  const nonsense = ["{}\n", "[]\n", "x\n", '{"type":"hello","exitCode":0}\n', '{"type":"tool_response","exitCode":256}\n', '{"type":"tool_response"}\n'];
-  nonsense.push(answer({}).replace("}\n", "} x\n"), `${"[".repeat(100_000)}\n`, `{"a":${"[".repeat(100_000)}\n`, '{"type":"tool_response","exitCode":0,"output":"\\u12"}\n', "\n");
+  const nonsense = [
+    "{}\n",
+    "[]\n",
+    "x\n",
+    '{"type":"hello","exitCode":0}\n',
+    '{"type":"tool_response","exitCode":256}\n',
+    '{"type":"tool_response"}\n',
+  ];
+  nonsense.push(
+    answer({}).replace("}\n", "} x\n"),
+    `${"[".repeat(100_000)}\n`,
+    `{"a":${"[".repeat(100_000)}\n`,
+    '{"type":"tool_response","exitCode":0,"output":"\\u12"}\n',
+    "\n",
+  );
   for (const line of nonsense) {
     reply = line;
     expect([line.slice(0, 40), (await call(["call", "t"])).code]).toStrictEqual([line.slice(0, 40), 69]);
@@ -182,7 +196,10 @@ test("an answer of megabytes that dribbles in is printed whole, and one without 
 });
 
 test("PID 1 says hello, says it again to a gateway that comes back, and never reads commands", async () => {
-  const child = spawn("unshare", ["--pid", "--fork", "--kill-child", guestPath(), "init"], { env: { BEIGE_SOCKET: socket }, stdio: "ignore" });
+  const child = spawn("unshare", ["--pid", "--fork", "--kill-child", guestPath(), "init"], {
+    env: { BEIGE_SOCKET: socket },
+    stdio: "ignore",
+  });
   try {
     const hellos: Request[] = [];
     const clients: Socket[] = [];

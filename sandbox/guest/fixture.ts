@@ -10,8 +10,15 @@ export interface Outcome {
 }
 
 /** A mode of the guest that is not framed. */
-export async function plain(args: readonly string[], options: { input?: Uint8Array; env?: NodeJS.ProcessEnv; argv0?: string; cwd?: string } = {}): Promise<Outcome> {
-  const child = spawn(guestPath(), args, { env: options.env ?? {}, argv0: options.argv0 ?? "tool-client", ...(options.cwd ? { cwd: options.cwd } : {}) });
+export async function plain(
+  args: readonly string[],
+  options: { input?: Uint8Array; env?: NodeJS.ProcessEnv; argv0?: string; cwd?: string } = {},
+): Promise<Outcome> {
+  const child = spawn(guestPath(), args, {
+    env: options.env ?? {},
+    argv0: options.argv0 ?? "tool-client",
+    ...(options.cwd ? { cwd: options.cwd } : {}),
+  });
   child.stdin.on("error", () => undefined);
   child.stdin.end(options.input ?? "");
   const out: Buffer[] = [];

@@ -10,7 +10,10 @@ import { framed, type Running } from "./fixture.ts";
 
 const sh = (script: string, ...options: readonly string[]): Running => framed([...options, "--", "sh", "-c", script]);
 const text = (parts: readonly Buffer[]): string => Buffer.concat(parts).toString();
-const alive = (word: string): boolean => execFileSync("ps", ["-eo", "args"], { encoding: "utf8" }).split("\n").some((line) => line === word);
+const alive = (word: string): boolean =>
+  execFileSync("ps", ["-eo", "args"], { encoding: "utf8" })
+    .split("\n")
+    .some((line) => line === word);
 
 test("output, error output and exit code of a command are told apart", async () => {
   const run = sh("printf out; printf err >&2; exit 5");
@@ -116,8 +119,14 @@ test("what cannot be started is said with the shell's exit codes", async () => {
     return [await run.exit, text(run.stderr)];
   };
   expect(await said("--", "no-such-program")).toStrictEqual([{ kind: "code", code: 127 }, "beige: no-such-program: command not found\n"]);
-  expect(await said("--", "/etc/passwd")).toStrictEqual([{ kind: "code", code: 126 }, "beige: /etc/passwd: cannot be run: Permission denied\n"]);
-  expect(await said("--cwd", "/none", "--", "true")).toStrictEqual([{ kind: "code", code: 126 }, "beige: cannot enter /none: No such file or directory\n"]);
+  expect(await said("--", "/etc/passwd")).toStrictEqual([
+    { kind: "code", code: 126 },
+    "beige: /etc/passwd: cannot be run: Permission denied\n",
+  ]);
+  expect(await said("--cwd", "/none", "--", "true")).toStrictEqual([
+    { kind: "code", code: 126 },
+    "beige: cannot enter /none: No such file or directory\n",
+  ]);
   expect((await said("--timeout-ms", "x", "--", "true"))[0]).toBeUndefined();
   expect((await said("--"))[0]).toBeUndefined();
 });

@@ -11,7 +11,7 @@ export const looksSecret = (word: string): boolean =>
 
 /** Whether a source line can be shown: no word of it is, or is named as, a secret in the clear. */
 export function mayShow(line: string): boolean {
-  if (PREFIX.test(line)) return false;
+  if (line.length > LONGEST || PREFIX.test(line)) return false;
   for (const match of line.matchAll(KEYED)) {
     // {secret: NAME} is the reference that is wanted.
     const reference = /(?:^|[^\w-])secret["']?\s*[:=]\s*["']?$/i.test(match[0].slice(0, match[0].length - (match[1]?.length ?? 0)));

@@ -84,5 +84,9 @@ export async function runGuest(inside: Inside, run: GuestRun, signal: AbortSigna
   if (enough) return undefined;
   const end = endOf(exit, FILE_TIMEOUT_MS);
   if (end.outcome === "ok") return undefined;
-  return { ...end, output: new Uint8Array(), error: end.outcome === "failed" && said !== "" ? said.trim() : (end.error ?? "failed") };
+  return {
+    ...end,
+    output: new Uint8Array(),
+    error: end.outcome === "failed" && said !== "" ? said.trim().replace(/^beige: /, "") : (end.error ?? "failed"),
+  };
 }

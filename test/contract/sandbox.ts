@@ -43,7 +43,11 @@ export async function codeOf(work: Promise<unknown>): Promise<string> {
   }
 }
 
-const sh = (script: string, more: Partial<ExecRequest> = {}): ExecRequest => ({ command: ["sh", "-c", script], timeoutMs: 20_000, ...more });
+const sh = (script: string, more: Partial<ExecRequest> = {}): ExecRequest => ({
+  command: ["sh", "-c", script],
+  timeoutMs: 20_000,
+  ...more,
+});
 
 export function sandboxContract(name: string, make: () => Promise<SandboxUnderTest>): void {
   describe(`sandbox contract: ${name}`, () => {

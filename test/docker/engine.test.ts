@@ -22,7 +22,9 @@ const start = (): Promise<{ code: number | null; out: string }> =>
     child.on("close", (code) => resolve({ code, out }));
   });
 const processes = (word: string): number =>
-  execFileSync("ps", ["-eo", "stat,args"], { encoding: "utf8" }).split("\n").filter((line) => line.includes(word) && !line.startsWith("Z")).length;
+  execFileSync("ps", ["-eo", "stat,args"], { encoding: "utf8" })
+    .split("\n")
+    .filter((line) => line.includes(word) && !line.startsWith("Z")).length;
 const killEngine = async (): Promise<void> => {
   process.kill(enginePid(), "SIGKILL");
   await expect.poll(() => processes(`dockerd --data-root ${root}/`)).toBe(0);
@@ -72,7 +74,10 @@ test("an engine that is killed makes everything unavailable, a command lost, and
   const id = await ground.up();
   const log: string[] = [];
   const stop = new AbortController();
-  const watching = ground.sandbox.watch({ hint: () => undefined, relist: () => log.push("relist"), down: () => log.push("down") }, stop.signal);
+  const watching = ground.sandbox.watch(
+    { hint: () => undefined, relist: () => log.push("relist"), down: () => log.push("down") },
+    stop.signal,
+  );
   await expect.poll(() => log).toStrictEqual(["relist"]);
   const handle = await ground.sandbox.exec(id, { command: ["sleep", "401"], timeoutMs: 60_000 });
   await killEngine();
@@ -110,7 +115,13 @@ test("a frozen engine meets a deadline instead of holding its caller, and is rep
   const old = enginePid();
   process.kill(old, "SIGSTOP");
   const signal = AbortSignal.timeout(300);
-  expect(await elapsed(() => openDocker(socket()).ping(signal).catch(() => undefined))).toBeLessThan(1000);
+  expect(
+    await elapsed(() =>
+      openDocker(socket())
+        .ping(signal)
+        .catch(() => undefined),
+    ),
+  ).toBeLessThan(1000);
   const end = script("ensure", { BEIGE_ENGINE_WAIT: "1" });
   expect([end.status, end.stderr]).toStrictEqual([0, expect.stringContaining(`${old} does not answer; ending it`)]);
   expect(enginePid()).not.toBe(old);
@@ -176,8 +187,15 @@ test("in the place of the machine's own engine a lost bridge is brought back aft
     ${engineScript} stop && ! docker version >/dev/null 2>&1 && echo stopped`;
   try {
     const env = { ...process.env, BEIGE_ENGINE_ROOT: "", DOCKER_HOST: "" };
-    const end = spawnSync("unshare", ["--net", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c", inner], { env, encoding: "utf8", cwd: place });
-    expect(end.stdout.split("\n").filter((line) => /^[a-z]+$/.test(line)), end.stderr).toStrictEqual(["first", "again", "networked", "mended", "stopped"]);
+    const end = spawnSync("unshare", ["--net", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c", inner], {
+      env,
+      encoding: "utf8",
+      cwd: place,
+    });
+    expect(
+      end.stdout.split("\n").filter((line) => /^[a-z]+$/.test(line)),
+      end.stderr,
+    ).toStrictEqual(["first", "again", "networked", "mended", "stopped"]);
   } finally {
     rmSync(place, { recursive: true, force: true });
   }

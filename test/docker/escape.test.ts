@@ -18,13 +18,15 @@ const ATTEMPTS: Readonly<Record<string, string>> = {
   "change its root": "chroot /tmp /bin/sh -c id",
   "make namespaces": "unshare -U true || unshare -n true || unshare -m true",
   "enter the namespaces of PID 1": "nsenter -t 1 -m true || nsenter -t 1 -p true",
-  "read the memory or files of PID 1": "cat /proc/1/mem || cat /proc/1/environ || readlink /proc/1/fd/0 || readlink /proc/1/cwd || ls /proc/1/fd",
+  "read the memory or files of PID 1":
+    "cat /proc/1/mem || cat /proc/1/environ || readlink /proc/1/fd/0 || readlink /proc/1/cwd || ls /proc/1/fd",
   "read the framed output of its supervisor": "ls /proc/$PPID/fd || cat /proc/$PPID/environ || readlink /proc/$PPID/exe",
   "kill PID 1 or stop it": "kill -9 1; kill -TERM 1; kill -STOP 1; kill -INT 1; kill -HUP 1; sleep 0.2; ! kill -0 1",
   "change the kernel": "echo 1 >/proc/sys/kernel/panic || echo b >/proc/sysrq-trigger || echo x >/proc/sys/kernel/core_pattern",
   "raise its own limits": "ulimit -n 100000 || echo -900 >/proc/self/oom_score_adj",
   "leave its control group": "mkdir /sys/fs/cgroup/memory/x || echo 1 >/sys/fs/cgroup/memory/memory.limit_in_bytes",
-  "find another interface than its own loopback": "ip link show | grep -q eth0 || ping -c 1 -W 1 169.254.169.254 || nc -w 1 172.17.0.1 22 </dev/null",
+  "find another interface than its own loopback":
+    "ip link show | grep -q eth0 || ping -c 1 -W 1 169.254.169.254 || nc -w 1 172.17.0.1 22 </dev/null",
   "open a raw socket": "traceroute -I 127.0.0.1 || arping -c 1 127.0.0.1",
   "set the clock": "date -s 2000-01-01; [ $(date +%Y) = 2000 ]",
   "name the host anew": "hostname evil",
@@ -73,14 +75,21 @@ describe("a hostile command", () => {
   });
 
   test("fills /tmp only up to its size, and finds it neither setuid nor with devices", async () => {
-    const { stdout, exit } = await ground.run(id, "dd if=/dev/zero of=/tmp/fill bs=1M count=64 2>/dev/null; wc -c </tmp/fill; rm /tmp/fill; grep ' /tmp ' /proc/mounts");
+    const { stdout, exit } = await ground.run(
+      id,
+      "dd if=/dev/zero of=/tmp/fill bs=1M count=64 2>/dev/null; wc -c </tmp/fill; rm /tmp/fill; grep ' /tmp ' /proc/mounts",
+    );
     expect(Number(stdout.toString().split("\n")[0])).toBeLessThanOrEqual(16 << 20);
     expect(stdout.toString()).toMatch(/nosuid.*nodev|nodev.*nosuid/);
     expect(exit).toStrictEqual({ kind: "code", code: 0 });
   });
 
   test("makes only so many processes", async () => {
-    const { stdout } = await ground.run(id, "i=0; while [ $i -lt 400 ]; do sleep 60 & i=$((i+1)); done 2>/dev/null; ls -d /proc/[0-9]* | wc -l", { timeoutMs: 10_000 });
+    const { stdout } = await ground.run(
+      id,
+      "i=0; while [ $i -lt 400 ]; do sleep 60 & i=$((i+1)); done 2>/dev/null; ls -d /proc/[0-9]* | wc -l",
+      { timeoutMs: 10_000 },
+    );
     expect(Number(stdout.toString() || 0)).toBeLessThanOrEqual(128);
     expect(await ground.processes(id)).toStrictEqual([]);
   });

@@ -24,7 +24,8 @@ export interface Ground extends SandboxUnderTest {
   processes(id: string): Promise<readonly string[]>;
 }
 
-export const openDocker = (socketPath = SOCKET): Sandbox => createDocker({ socketPath, guest: guestPath(), clock: systemClock, log: silent });
+export const openDocker = (socketPath = SOCKET): Sandbox =>
+  createDocker({ socketPath, guest: guestPath(), clock: systemClock, log: silent });
 
 /** The image beige-tiny:1 and an engine are made where absent. */
 export function openGround(socketPath = SOCKET): Ground {
@@ -79,7 +80,10 @@ export function openGround(socketPath = SOCKET): Ground {
       const script = 'for p in /proc/[0-9]*; do [ "$p" = /proc/1 ] || { tr "\\0" " " <$p/cmdline; echo; } 2>/dev/null; done';
       const { stdout } = await run(id, script);
       // The asking command, its supervisor and what it forks name themselves.
-      return stdout.toString().split("\n").filter((line) => line.trim() !== "" && !line.includes("/proc/[0-9]*") && !line.startsWith("tr "));
+      return stdout
+        .toString()
+        .split("\n")
+        .filter((line) => line.trim() !== "" && !line.includes("/proc/[0-9]*") && !line.startsWith("tr "));
     },
     cleanup: async () => {
       for (const label of [store, `${store}2`]) for (const { id } of await sandbox.list(label)) await sandbox.remove(id);

@@ -60,7 +60,8 @@ describe("commands in a container", () => {
   });
 
   test("a command over its limit ends with its whole tree, detached grandchildren included", async () => {
-    const script = "setsid sleep 301 & (setsid sh -c 'trap \"\" TERM HUP; sleep 302; sleep 303' &) ; nohup sleep 304 >/dev/null 2>&1 & sleep 305";
+    const script =
+      "setsid sleep 301 & (setsid sh -c 'trap \"\" TERM HUP; sleep 302; sleep 303' &) ; nohup sleep 304 >/dev/null 2>&1 & sleep 305";
     const took = await elapsed(async () => {
       const end = await ground.run(id, script, { timeoutMs: 400 });
       expect(end.exit).toStrictEqual({ kind: "timeout" });
@@ -93,7 +94,9 @@ describe("commands in a container", () => {
     await new Promise((resolve) => child.stdout.once("data", resolve));
     expect((await ground.processes(id)).some((line) => line.includes("yes"))).toBe(true);
     child.kill("SIGKILL");
-    expect(await elapsed(() => expect.poll(() => ground.processes(id), { timeout: 3000, interval: 20 }).toStrictEqual([]))).toBeLessThan(1500);
+    expect(await elapsed(() => expect.poll(() => ground.processes(id), { timeout: 3000, interval: 20 }).toStrictEqual([]))).toBeLessThan(
+      1500,
+    );
   });
 
   test("a fork bomb ends within a second of its limit and the container goes on", async () => {
@@ -120,7 +123,8 @@ describe("commands in a container", () => {
   });
 
   test("two hundred quick commands each answer with their output", async () => {
-    const one = async (): Promise<string> => (await finish(await ground.sandbox.exec(id, { command: ["echo", "running"], timeoutMs: 20_000 }))).stdout.toString();
+    const one = async (): Promise<string> =>
+      (await finish(await ground.sandbox.exec(id, { command: ["echo", "running"], timeoutMs: 20_000 }))).stdout.toString();
     const answers: string[] = [];
     for (let round = 0; round < 50; round++) answers.push(...(await Promise.all([one(), one(), one(), one()])));
     expect(answers.filter((answer) => answer !== "running\n")).toStrictEqual([]);
@@ -129,7 +133,9 @@ describe("commands in a container", () => {
   test("a command that runs out of memory says so, by signal, through a shell and inside a pipeline that exits 0", async () => {
     const small = await ground.up({ memoryBytes: 16 << 20 });
     const eat = "tail -c 100000000 /dev/zero";
-    expect((await finish(await ground.sandbox.exec(small, { command: ["tail", "-c", "100000000", "/dev/zero"], timeoutMs: 20_000 }))).exit).toStrictEqual({ kind: "oom" });
+    expect(
+      (await finish(await ground.sandbox.exec(small, { command: ["tail", "-c", "100000000", "/dev/zero"], timeoutMs: 20_000 }))).exit,
+    ).toStrictEqual({ kind: "oom" });
     expect((await ground.run(small, `${eat} >/dev/null`)).exit).toStrictEqual({ kind: "oom" });
     expect((await ground.run(small, `${eat} | wc -c`)).exit).toStrictEqual({ kind: "oom" });
     expect((await ground.run(small, "kill -9 $$")).exit).toStrictEqual({ kind: "signal", signal: 9 });
@@ -139,7 +145,10 @@ describe("commands in a container", () => {
   test("a program that is not there, is no program, or a folder that is not there is said plainly", async () => {
     const run = async (command: string[], cwd?: string) =>
       finish(await ground.sandbox.exec(id, { command, timeoutMs: 5000, ...(cwd === undefined ? {} : { cwd }) }));
-    expect(await run(["nosuch"])).toMatchObject({ exit: { kind: "code", code: 127 }, stderr: Buffer.from("beige: nosuch: command not found\n") });
+    expect(await run(["nosuch"])).toMatchObject({
+      exit: { kind: "code", code: 127 },
+      stderr: Buffer.from("beige: nosuch: command not found\n"),
+    });
     expect((await run(["/etc/passwd"])).exit).toStrictEqual({ kind: "code", code: 126 });
     const nowhere = await run(["true"], "/no/where");
     expect(nowhere.exit).toStrictEqual({ kind: "code", code: 126 });
@@ -150,7 +159,11 @@ describe("commands in a container", () => {
     const paused = await ground.up();
     docker("pause", paused);
     const refused = await ground.sandbox.exec(paused, { command: ["true"], timeoutMs: 1000 }).catch((error: unknown) => error as Error);
-    expect(refused).toMatchObject({ code: "unavailable", message: expect.stringContaining("paused") as string, hint: expect.stringContaining("unpause") as string });
+    expect(refused).toMatchObject({
+      code: "unavailable",
+      message: expect.stringContaining("paused") as string,
+      hint: expect.stringContaining("unpause") as string,
+    });
     await ground.sandbox.unpause(paused);
     await ground.sandbox.unpause(paused);
     expect((await ground.run(paused, "echo on")).stdout.toString()).toBe("on\n");
@@ -184,7 +197,9 @@ describe("life of containers", () => {
   test("ten containers stop together in far less than their grace", async () => {
     const ids = await Promise.all(Array.from({ length: 10 }, () => ground.up()));
     expect(await elapsed(() => Promise.all(ids.map((one) => ground.sandbox.stop(one, 10_000))))).toBeLessThan(5000);
-    expect((await Promise.all(ids.map((one) => ground.sandbox.inspect(one)))).map((seen) => seen?.exitCode)).toStrictEqual(ids.map(() => 0));
+    expect((await Promise.all(ids.map((one) => ground.sandbox.inspect(one)))).map((seen) => seen?.exitCode)).toStrictEqual(
+      ids.map(() => 0),
+    );
     await Promise.all(ids.map((one) => ground.sandbox.remove(one)));
   });
 
@@ -224,15 +239,38 @@ describe("life of containers", () => {
   });
 
   test("a container that somebody made by hand under our labels shows each protection that it lacks", async () => {
-    const made = docker("create", "--privileged", "--pid", "host", "-v", "/etc:/x", "--label", `${LABEL.store}=${ground.store}`, "beige-tiny:1", "sh").trim();
+    const made = docker(
+      "create",
+      "--privileged",
+      "--pid",
+      "host",
+      "-v",
+      "/etc:/x",
+      "--label",
+      `${LABEL.store}=${ground.store}`,
+      "beige-tiny:1",
+      "sh",
+    ).trim();
     const seen = await ground.sandbox.inspect(made);
     expect(seen?.spec.profile).toBe("packages");
     expect(seen?.spec.mounts).toContainEqual({ source: "/etc", target: "/x", readOnly: false });
-    expect(seen?.spec.hardening).toEqual(expect.arrayContaining(["Privileged=true", "PidMode=host", "CapDrop=", "MaskedPaths=", "Entrypoint=sh"]));
+    expect(seen?.spec.hardening).toEqual(
+      expect.arrayContaining(["Privileged=true", "PidMode=host", "CapDrop=", "MaskedPaths=", "Entrypoint=sh"]),
+    );
   });
 
   test("an image's own variables, labels and health check do not reach the container", async () => {
-    const build = ["import", "--change", "ENV LEAK=1 PATH=/image", "--change", "LABEL image=label", "--change", "HEALTHCHECK CMD true", "-", "beige-test-leaky:1"];
+    const build = [
+      "import",
+      "--change",
+      "ENV LEAK=1 PATH=/image",
+      "--change",
+      "LABEL image=label",
+      "--change",
+      "HEALTHCHECK CMD true",
+      "-",
+      "beige-test-leaky:1",
+    ];
     execFileSync("docker", build, { input: execFileSync("tar", ["-cf", "-", "--files-from", "/dev/null"]) });
     try {
       const spec = ground.spec({ image: "beige-test-leaky:1", env: { ONLY: "this" } });
