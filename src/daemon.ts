@@ -79,8 +79,8 @@ function foundation(options: DaemonOptions) {
   const redact = (text: string): string => secrets.redact(text);
   const log = createLog({ file: join(logs, "gateway.log"), stderr: options.foreground, redact });
   const store = openStore({ home, clock: systemClock, random: systemRandom, log });
-  const chain = (name: string) =>
-    createAudit({ path: join(logs, `${name}.jsonl`), lockPath: join(logs, `${name}.lock`), clock: systemClock, redact, log, closeOpen: true });
+  // The store's lock makes this process the only writer of the chains.
+  const chain = (name: string) => createAudit({ path: join(logs, `${name}.jsonl`), clock: systemClock, redact, log, closeOpen: true });
   return { home, host, secrets, redact, log, store, audit: chain("audit"), control: chain("control") };
 }
 
@@ -91,11 +91,22 @@ function gateway(base: ReturnType<typeof foundation>, options: DaemonOptions, en
   const random = systemRandom;
   const sandbox = createDocker({ socketPath: options.engine, guest: guestPath(), clock, log });
   const builtins = join(here, "../plugins");
-  const changed = (): void => engine().wakeKind("Plugin");
+  const changed = (name: string): void => engine().wake({ kind: "Plugin", namespace: "", name });
   const plugins = createPluginHost({ home, builtins, host: base.host.policy, secrets, log, clock, onChange: changed });
   const hooks = createHooks({ plugins, clock, log, redact });
   const { directory, shelf } = store;
-  const { call, calls, tokens } = createCalls({ directory, audit, plugins, hooks, sandbox, agents: store.agents, secrets, clock, random, log });
+  const { call, calls, tokens } = createCalls({
+    directory,
+    audit,
+    plugins,
+    hooks,
+    sandbox,
+    agents: store.agents,
+    secrets,
+    clock,
+    random,
+    log,
+  });
   const sockets = createSockets({ home, call, tokens, clock, log, onHello: (uid) => engine().wakeUid(uid) });
   const pi = createPi({ log });
   const echo = createEcho(clock);
@@ -176,7 +187,14 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     log,
     health: () => {
       void lookAtEngine();
-      return { ready: true, engine: engineState, version, store: store.id, schedules: options.firing, hostPolicy: base.host.error() ?? "ok" };
+      return {
+        ready: true,
+        engine: engineState,
+        version,
+        store: store.id,
+        schedules: options.firing,
+        hostPolicy: base.host.error() ?? "ok",
+      };
     },
   });
   await lookAtEngine();
@@ -216,7 +234,9 @@ function engineSocket(env: NodeJS.ProcessEnv): string {
   const host = env["DOCKER_HOST"];
   if (host === undefined || host === "") return "/var/run/docker.sock";
   if (!host.startsWith("unix://")) {
-    throw new BeigeError("invalid", `DOCKER_HOST is ${host}; only an engine on this machine is supported`, { hint: "export DOCKER_HOST=unix:///var/run/docker.sock" });
+    throw new BeigeError("invalid", `DOCKER_HOST is ${host}; only an engine on this machine is supported`, {
+      hint: "export DOCKER_HOST=unix:///var/run/docker.sock",
+    });
   }
   return host.slice("unix://".length);
 }

@@ -37,7 +37,8 @@ test.each(pages)("every link in %s leads to a file", (page) => {
 
 test.each(pages)("every verb that %s tells to type exists", (page) => {
   const known = new Set(verbs.map((verb) => verb.name.split(" ")[0] ?? ""));
-  const typed = [...read(page).matchAll(/^(?:\$ )?(?:npx )?beige ([a-z][a-z-]*)/gm)].map((match) => match[1] ?? "");
+  const code = [...read(page).matchAll(/```[a-z]*\n([\s\S]*?)```/g)].map((match) => match[1] ?? "").join("\n");
+  const typed = [...code.matchAll(/^(?:\$ )?(?:npx )?beige ([a-z][a-z-]*)/gm)].map((match) => match[1] ?? "");
   expect(typed.filter((verb) => !known.has(verb))).toEqual([]);
 });
 

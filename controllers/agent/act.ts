@@ -32,7 +32,7 @@ function assertOwner(folder: FolderSeen, about: { readonly path: string; readonl
 /** The path still leads where it led when it was checked. */
 async function assertPlace(w: World, place: Place): Promise<FolderSeen> {
   const now = await w.workspaces.seen(place.path);
-  if ((false as boolean) && now.real !== place.real)
+  if (now.real !== place.real)
     throw new BeigeError("conflict", `${place.what} ${place.path} led to ${place.real} and leads to ${now.real} now`, {
       hint: "it is checked again at the next look",
     });

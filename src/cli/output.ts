@@ -69,7 +69,8 @@ export function createOutput(
   return {
     tty,
     live: (stderr.isTTY ?? false) && env["TERM"] !== "dumb",
-    columns: stdout.columns ?? stderr.columns ?? 80,
+    // A terminal may say that it has none.
+    columns: stdout.columns || stderr.columns || 80,
     unicode: wantsUnicode(env, tty),
     paint: (style, text) => (colour ? styleText(style, text, { validateStream: false }) : text),
     write: (text) =>

@@ -1,5 +1,5 @@
 // The one door to YAML: text to documents with positions, and values to text.
-import { Composer, Lexer, LineCounter, Parser, isAlias, isMap, isScalar, isSeq, stringify } from "yaml";
+import { Composer, Document, Lexer, LineCounter, Parser, isAlias, isMap, isScalar, isSeq, visit } from "yaml";
 import type { ParsedNode, Scalar as YamlScalar, YAMLMap } from "yaml";
 import type { ManifestFile } from "./control.ts";
 import type { Problem } from "./errors.ts";
@@ -243,9 +243,17 @@ export function parseYaml(text: string): ParsedDocument {
 /** `escape` makes the text safe to be read as a manifest again: ${ and $$ are doubled. */
 export function toYaml(value: unknown, options: { readonly escape?: boolean } = {}): string {
   const shown = options.escape === true ? escaped(value) : value;
-  // A reader of YAML 1.1 takes `no`, `12:30` or `1_0` for something else: such words are quoted. Aliases would be news to some readers.
-  return stringify(shown, { compat: "yaml-1.1", lineWidth: 0, aliasDuplicateObjects: false });
+  const document = new Document(shown, { compat: "yaml-1.1", aliasDuplicateObjects: false });
+  visit(document, {
+    Scalar(_key, node) {
+      if (typeof node.value === "string" && AMBIGUOUS.test(node.value)) node.type = "QUOTE_DOUBLE";
+    },
+  });
+  return document.toString({ lineWidth: 0 });
 }
+
+/** What a reader of YAML 1.1 takes for something else than text, besides what the library knows. */
+const AMBIGUOUS = /^(?:[=]|<<|[yYnN]|[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?|[-+]?[0-9._][0-9_.]*)$/;
 
 function escaped(value: unknown): unknown {
   if (typeof value === "string") return escapeVariables(value);

@@ -4,13 +4,12 @@ import type { AnyKind, View } from "../core/kind.ts";
 import { refKey, refOf, type Ref } from "../core/resource.ts";
 import { LABEL, type SandboxHint } from "../core/sandbox.ts";
 import type { Clock, Log, Random, World } from "../core/world.ts";
-import { limited } from "./act.ts";
-import { createPass, OBSERVE_MS, type Report } from "./controller.ts";
-import { createInterest, shownDigest, wantedDigest } from "./interest.ts";
+import { createPass, type Report } from "./controller.ts";
+import { findOrphans } from "./orphans.ts";
 import { createPace } from "./pace.ts";
 import { createQueue } from "./queue.ts";
-import type { HistoryRow } from "./store/history.ts";
 import type { Store } from "./store.ts";
+import { createWaker } from "./waker.ts";
 
 export const RESYNC_MS = 60_000;
 /** How long `stop` waits for effects that run. */
@@ -48,8 +47,6 @@ export function createLoop(deps: LoopDeps): Loop {
   const { store, kinds, world, clock, log } = deps;
   const { objects } = store;
   const listeners = new Set<(report: Report) => void>();
-  const interest = createInterest(kinds);
-  const digests = new Map<string, { readonly wanted: string; readonly shown: string }>();
   /** Keys that the first pass still owes. */
   const owed = new Set<string>();
   const stopping = new AbortController();
@@ -68,7 +65,7 @@ export function createLoop(deps: LoopDeps): Loop {
     run: async (key, signal) => {
       try {
         const verdict = await pass(parseKey(key), signal);
-        interest.waits(key, verdict.next === "wait" ? (verdict.on ?? []) : []);
+        waker.waits(key, verdict.next === "wait" ? (verdict.on ?? []) : []);
         return verdict;
       } finally {
         owed.delete(key);
@@ -77,53 +74,14 @@ export function createLoop(deps: LoopDeps): Loop {
     },
   });
 
+  const waker = createWaker(kinds, queue);
+  const orphans = (): Promise<readonly Ref[]> => findOrphans(deps, stopping.signal);
+
   function checkFirst(): void {
     if (first !== "running" || owed.size > 0) return;
     first = "done";
     log.info("the first pass over all objects is done", { objects: objects.list().length });
     started();
-  }
-
-  function changed(row: HistoryRow): void {
-    const ref = refOf(row.object);
-    const key = refKey(ref);
-    const before = digests.get(key);
-    const now = { wanted: wantedDigest(row.object), shown: shownDigest(row.object) };
-    if (row.type === "DELETED") {
-      digests.delete(key);
-      interest.forget(ref);
-    } else {
-      digests.set(key, now);
-      if (before?.wanted !== now.wanted) interest.refers(row.object);
-    }
-    // A removed object is looked at once more: what it left in the world is an orphan.
-    if (row.type !== "MODIFIED" || before?.wanted !== now.wanted) queue.event(key);
-    const louder = row.type !== "MODIFIED" || before?.shown !== now.shown;
-    for (const other of interest.of(ref)) (louder ? queue.event : queue.hint)(other);
-  }
-
-  async function remember(): Promise<void> {
-    const pace = createPace(clock);
-    for (const object of objects.list()) {
-      digests.set(refKey(refOf(object)), { wanted: wantedDigest(object), shown: shownDigest(object) });
-      interest.refers(object);
-      await pace();
-    }
-  }
-
-  /** What the world holds and nobody wants. A kind that cannot tell now is asked again at the next resync. */
-  async function orphans(): Promise<readonly Ref[]> {
-    const found: Ref[] = [];
-    for (const kind of kinds.values()) {
-      try {
-        const limit = { ms: OBSERVE_MS, graceMs: 0, what: `listing what there is of ${kind.kind}` };
-        const names = await limited(clock, limit, () => kind.names(world), stopping.signal);
-        found.push(...names.filter((ref) => objects.get(ref) === undefined));
-      } catch (error) {
-        if (!stopping.signal.aborted) log.warn("what the world holds cannot be listed", { kind: kind.kind, error: String(error) });
-      }
-    }
-    return found;
   }
 
   async function resync(): Promise<void> {
@@ -182,8 +140,8 @@ export function createLoop(deps: LoopDeps): Loop {
         started = resolve;
       });
       first = "scanning";
-      objects.subscribe((rows) => rows.forEach(changed));
-      await remember();
+      objects.subscribe((rows) => rows.forEach((row) => waker.changed(row)));
+      await waker.remember(objects.list(), createPace(clock));
       const { ordered } = order(objects.list(), (object) => kinds.get(object.kind)?.needs(object) ?? []);
       const keys = [...ordered.map(refOf), ...(await orphans())].map(refKey);
       for (const key of keys) owed.add(key);

@@ -8,11 +8,11 @@ export interface SandboxUnderTest {
   /** Value of the store label, nobody else's. */
   readonly store: string;
   /** A spec that can be created: names and labels are its own at each call. */
-  spec(change?: Partial<SandboxSpec>): SandboxSpec;
+  readonly spec: (change?: Partial<SandboxSpec>) => SandboxSpec;
   /** Whether commands are really run by a shell. */
   readonly shell: boolean;
   /** Removes everything that the suite made. */
-  cleanup(): Promise<void>;
+  readonly cleanup: () => Promise<void>;
 }
 
 export interface Ended {

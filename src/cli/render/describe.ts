@@ -20,6 +20,8 @@ export interface Described {
 
 const LABEL = 12;
 const line = (label: string, text: string): string => `${label.padEnd(LABEL)} ${text}`.trimEnd();
+const bold = (out: Output, label: string, text: string): string =>
+  `${out.paint("bold", label)}${" ".repeat(Math.max(1, LABEL + 1 - label.length))}${text}`;
 
 function verdict(out: Output, object: Resource): string {
   if (object.metadata.deletionTimestamp !== undefined) return out.paint("yellow", "BEING DELETED");
@@ -63,7 +65,7 @@ function conditions(out: Output, object: Resource): string[] {
     (each) =>
       `${each.type}=${each.status}${each.type !== "Ready" && each.status === "True" && each.message !== "" ? ` (${oneLine(each.message)})` : ""}`,
   );
-  return [line(out.paint("bold", "Conditions"), text.join("   "))];
+  return [bold(out, "Conditions", text.join("   "))];
 }
 
 function planned(plan: ObjectPlan): string[] {
@@ -108,7 +110,7 @@ export function renderDescribe(out: Output, described: Described, now: number): 
       ...section(out, "Wanted", leaves(object.spec)),
       ...section(out, "Observed", leaves(object.status?.observed)),
       ...section(out, "Changes", changes),
-      ...(happened.length > 0 ? section(out, "Events", happened) : [line(out.paint("bold", "Events"), "none")]),
+      ...(happened.length > 0 ? section(out, "Events", happened) : [bold(out, "Events", "none")]),
       "",
     ].join("\n"),
   );

@@ -83,14 +83,15 @@ export function liveProgress(out: Output, now: () => number): Progress {
   let painted = 0;
   let frame = 0;
   let dirty = false;
+  let over = false;
 
   const paint = (last: boolean): void => {
     const all = [...rows.values()];
-    const over = all.filter((row) => isOver(row.event));
-    const order = [...all.filter((row) => !isOver(row.event)), ...over.toReversed()];
+    const done = all.filter((row) => isOver(row.event));
+    const order = [...all.filter((row) => !isOver(row.event)), ...done.toReversed()];
     const shown = last ? all : order.slice(0, ROWS_MAX);
     const hidden = all.length - shown.length;
-    const head = `[+] ${over.length}/${Math.max(total, all.length)}  ${secondsText(now() - started)}${last ? "" : "      Ctrl-C leaves it running"}`;
+    const head = `[+] ${done.length}/${Math.max(total, all.length)}  ${secondsText(now() - started)}${last ? "" : "      Ctrl-C leaves it running"}`;
     const lines = [
       head,
       ...all.filter((row) => shown.includes(row)).map((row) => rowText(out, row, now(), frame)),
@@ -117,6 +118,8 @@ export function liveProgress(out: Output, now: () => number): Progress {
       dirty = true;
     },
     stop() {
+      if (over) return;
+      over = true;
       clearInterval(timer);
       if (rows.size > 0) paint(true);
     },

@@ -156,6 +156,7 @@ test("on a terminal the block is painted in place, and at most ten times a secon
   await shown.event(progress("a", "ready"));
   shown.stop();
   shown.stop();
+  await new Promise((done) => setTimeout(done, 250));
   const paints = out.err().split("[+]").length - 1;
   expect(paints).toBeGreaterThan(1);
   expect(paints).toBeLessThanOrEqual(6);

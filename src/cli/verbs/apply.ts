@@ -26,7 +26,7 @@ export const run: Run = async (context, input) => {
   } catch (error) {
     if (!context.signal.aborted) throw error;
     progress.stop();
-    context.out.note(`apply goes on in the gateway: ${waitCommand(input)}`);
+    if (context.signal.reason !== "SIGPIPE") context.out.note(`apply goes on in the gateway: ${waitCommand(input)}`);
     return 130;
   } finally {
     progress.stop();

@@ -1,6 +1,7 @@
 // beige audit: the last rows of a chain, whether it is whole, and an anchor to hold it against later. Read from the files.
 import { createReadStream, readdirSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import type { AuditRow } from "../../core/audit.ts";
 import { chainSegments, parseAnchor, printAnchor, verifyChain, type Verified } from "../../core/chain.ts";
 import { BeigeError } from "../../core/errors.ts";
@@ -12,6 +13,7 @@ import { drawTable } from "../render/table.ts";
 import { valueText, whenText } from "../render/values.ts";
 
 const HEADERS = ["TIME", "AGENT", "TOOL", "DECISION", "OUTCOME", "MS", "ARGS"];
+const TRIES = 4;
 const baseOf = (input: Input): string => `${word(input, "chain") ?? "audit"}.jsonl`;
 
 function segments(context: Context, input: Input): readonly string[] {
@@ -99,7 +101,12 @@ export async function verifyFiles(context: Context, input: Input, anchor?: strin
   const parsed = anchor === undefined ? undefined : parseAnchor(anchor);
   if (anchor !== undefined && parsed === undefined)
     throw new BeigeError("invalid", `"${anchor}" is not an anchor`, { hint: "beige audit anchor prints one: SEQ:HASH" });
-  return verifyChain(bytes(segments(context, input)), parsed);
+  for (let tries = 1; ; tries++) {
+    const verified = await verifyChain(bytes(segments(context, input)), parsed);
+    // A row that is being written looks torn for a moment.
+    if (verified.ok || tries === TRIES || !/is torn/.test(verified.problem ?? "")) return verified;
+    await pause(50);
+  }
 }
 
 export const verify: Run = async (context, input) => {

@@ -3,7 +3,7 @@ import { BeigeError } from "../../core/errors.ts";
 import { milliseconds } from "../duration.ts";
 import { type Run, word } from "../flags.ts";
 import { agentName } from "../names.ts";
-import { oneLine } from "../output.ts";
+import { clean, oneLine } from "../output.ts";
 
 interface Ran {
   readonly content: readonly { readonly type: string; readonly text?: string }[];
@@ -32,7 +32,11 @@ export const run: Run = async (context, input) => {
   }
   const text = ran.content.map((part) => part.text ?? "").join("");
   const refused = ran.error !== undefined && text === ran.error;
-  if (!refused) await context.out.write(ran.outputBase64 === undefined ? text : Buffer.from(ran.outputBase64, "base64"));
+  // Bytes as they are in a pipe; on a terminal nothing that would move its cursor.
+  if (!refused)
+    await context.out.write(
+      context.out.tty ? clean(text) : ran.outputBase64 === undefined ? text : Buffer.from(ran.outputBase64, "base64"),
+    );
   if (ran.error !== undefined) context.out.note(oneLine(ran.error));
   return ran.outcome === "denied" ? Math.max(1, ran.exitCode) : ran.exitCode;
 };

@@ -86,11 +86,12 @@ async function whole(context: Context, input: Input, of: { readonly targets: rea
 
 async function tables(context: Context, input: Input, targets: readonly Target[]): Promise<number> {
   const many = new Set(targets.map((target) => target.kind.kind)).size > 1;
+  const widths = new Map<string, readonly number[]>();
   let printed = 0;
   for (const group of byKind(targets)) {
     const parts: Table[] = [];
     for (const target of group) parts.push(await context.client.get<Table>({ path: queryOf(target, input), accept: TABLE }));
-    const drawn = draw(context, input, { parts, kind: group[0] as Target, many });
+    const drawn = draw(context, input, { parts, kind: group[0] as Target, many, widths });
     if (drawn === "") continue;
     await context.out.write(`${printed > 0 ? "\n" : ""}${drawn}`);
     printed += 1;
@@ -111,7 +112,7 @@ async function tables(context: Context, input: Input, targets: readonly Target[]
         if (error instanceof BeigeError && error.code === "not_found") return undefined;
         throw error;
       });
-      const lines = table === undefined ? "" : draw(context, input, { parts: [table], kind: target, many });
+      const lines = table === undefined ? "" : draw(context, input, { parts: [table], kind: target, many, widths });
       return context.out.write(lines.split("\n").slice(1).join("\n"));
     },
   );
@@ -151,6 +152,8 @@ function draw(
     });
   if (rows.length === 0) return "";
   const headers = [...(everywhere ? ["NAMESPACE"] : []), ...kept.map(({ column }) => oneLine(column.name).toUpperCase())];
-  const drawn = drawTable(headers, rows, context.out.tty ? { width: context.out.columns } : {});
+  const least = of.widths.get(of.kind.kind.kind);
+  const drawn = drawTable(headers, rows, { ...(context.out.tty && { width: context.out.columns }), ...(least && { least }) });
+  of.widths.set(of.kind.kind.kind, drawn.widths);
   return `${[...(on(input, "no-headers") ? [] : [context.out.paint("dim", drawn.header)]), ...drawn.rows].join("\n")}\n`;
 }

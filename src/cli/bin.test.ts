@@ -1,0 +1,60 @@
+import { spawn, spawnSync } from "node:child_process";
+import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterEach, beforeEach, expect, test } from "vitest";
+
+const bin = join(dirname(fileURLToPath(import.meta.url)), "../../bin/beige.cjs");
+let root = "";
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), "beige-bin-"));
+  mkdirSync(join(root, "bin"));
+  copyFileSync(bin, join(root, "bin/beige.cjs"));
+  writeFileSync(join(root, "old.cjs"), 'Object.defineProperty(process, "versions", { value: { ...process.versions, node: "20.20.2" } });');
+});
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+const asOld = (...args: string[]): string[] => ["-r", join(root, "old.cjs"), join(root, "bin/beige.cjs"), ...args];
+function localNode(script: string): void {
+  mkdirSync(join(root, "node_modules/node/bin"), { recursive: true });
+  writeFileSync(join(root, "node_modules/node/bin/node"), `#!/bin/sh\n${script}\n`);
+  chmodSync(join(root, "node_modules/node/bin/node"), 0o755);
+}
+
+test("an old Node is told what is needed, in one sentence and exit 2", () => {
+  const ran = spawnSync(process.execPath, asOld("version"), { encoding: "utf8" });
+  expect(ran).toMatchObject({ status: 2, stdout: "" });
+  expect(ran.stderr).toMatch(/^error: beige needs Node 24 or newer \(this is 20\.20\.2\)\nfix: {3}.*node@24/);
+});
+
+test("an old Node hands over to the Node 24 of a clone, with words, streams and exit code", () => {
+  localNode('shift; printf "%s|" "$@"; cat; echo err >&2; exit 42');
+  const ran = spawnSync(process.execPath, asOld("exec", "a b", "--", "$x"), { encoding: "utf8", input: "stdin" });
+  expect(ran).toMatchObject({ status: 42, stdout: "exec|a b|--|$x|stdin", stderr: "err\n" });
+});
+
+test("signals reach the Node that was handed over to, and its end by a signal is told", async () => {
+  localNode('trap "echo got; exit 7" TERM; echo up; while :; do sleep 0.05; done');
+  const child = spawn(process.execPath, asOld("up"), { stdio: ["ignore", "pipe", "ignore"] });
+  let out = "";
+  child.stdout.on("data", (part: Buffer) => {
+    if (out === "") child.kill("SIGTERM");
+    out += part.toString();
+  });
+  expect(await new Promise((done) => child.on("exit", done))).toBe(7);
+  expect(out).toBe("up\ngot\n");
+  localNode("kill -KILL $$");
+  expect(spawnSync(process.execPath, asOld("up")).status).toBe(137);
+});
+
+test("the door itself is readable by Nodes of ten years ago", () => {
+  const text = readFileSync(bin, "utf8");
+  expect(text).not.toMatch(/=>|\bconst\b|\blet\b|\basync\b|`|\?\.|\?\?|\.\.\./);
+});
+
+test("a package without sources runs its built form", () => {
+  mkdirSync(join(root, "dist"));
+  writeFileSync(join(root, "dist/cli.cjs"), 'console.log("built", process.argv.slice(2).join(" "))');
+  expect(spawnSync(process.execPath, [join(root, "bin/beige.cjs"), "get", "x"], { encoding: "utf8" }).stdout).toBe("built get x\n");
+});
