@@ -41,12 +41,12 @@ function openDoor(socketPath: string): Door {
   const at = (id: string): Dockerode.Container => docker.getContainer(id);
   // The types of dockerode know `abortSignal` in some calls only; it is taken off before anything is sent in all of them.
   const untyped = docker as unknown as { info(o: object): Promise<Info>; getEvents(o: object): Promise<Readable> };
-  const image = (ref: string): { inspect(o: object): Promise<ImageInspected> } => docker.getImage(ref) as never;
+  const image = (ref: string): { inspect(o: object): Promise<unknown> } => docker.getImage(ref);
   return {
     info: (abortSignal) => untyped.info({ abortSignal }),
     list: (label, abortSignal) => docker.listContainers({ all: true, filters: { label: [label] }, abortSignal }),
     inspect: async (id, abortSignal) => (await at(id).inspect({ abortSignal })) as unknown as Inspected,
-    image: (ref, abortSignal) => image(ref).inspect({ abortSignal }),
+    image: async (ref, abortSignal) => (await image(ref).inspect({ abortSignal })) as ImageInspected,
     create: async (options, abortSignal) => (await docker.createContainer({ ...options, abortSignal })).id,
     start: async (id, abortSignal) => void (await at(id).start({ abortSignal })),
     stop: async (id, t, abortSignal) => void (await at(id).stop({ t, abortSignal })),

@@ -1,5 +1,5 @@
 // The composition root: every port meets its implementation here, and nowhere else.
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -132,9 +132,11 @@ function gateway(base: ReturnType<typeof foundation>, options: DaemonOptions, en
 }
 
 /** Starts a gateway on a home. Throws `conflict` when another one has it. */
-export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
-  const { home } = options;
-  mkdirSync(home, { recursive: true, mode: ROOM });
+export async function startDaemon(given: DaemonOptions): Promise<Daemon> {
+  mkdirSync(given.home, { recursive: true, mode: ROOM });
+  // Docker shows mounts with links resolved: another spelling of the same folder would look like drift.
+  const home = realpathSync(given.home);
+  const options = { ...given, home };
   const base = foundation(options);
   const { log, store } = base;
   let engine: Engine | undefined;
@@ -165,7 +167,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     firings: store.firings,
     turns: traffic.turns,
   };
-  const defaultHome = home === join(homedir(), ".beige");
+  const defaultHome = given.home === join(homedir(), ".beige");
   engine = createEngine({ store, kinds, world, host: base.host.policy, home, defaultHome, clock: systemClock, random: systemRandom, log });
   const version = packageVersion();
   let engineState = "unknown";

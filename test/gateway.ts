@@ -112,7 +112,17 @@ function run(command: string, args: readonly string[], env: NodeJS.ProcessEnv): 
 const docker = (...args: string[]): string => spawnSync("docker", args, { encoding: "utf8" }).stdout ?? "";
 
 /** A gateway that is not started yet. */
-export function makeGateway(options: { readonly home?: string; readonly env?: Readonly<Record<string, string>>; readonly args?: readonly string[] } = {}): Gateway {
+export function makeGateway(
+  options: {
+    readonly home?: string;
+    readonly env?: Readonly<Record<string, string>>;
+    readonly args?: readonly string[];
+    /** Folder of a built package, to run that instead of the sources. */
+    readonly program?: string;
+  } = {},
+): Gateway {
+  const program = options.program ?? root;
+  const daemon = join(program, options.program === undefined ? "src/daemon.ts" : "dist/src/daemon.js");
   const home = options.home ?? mkdtempSync(join(tmpdir(), "beige-"));
   const env = { ...process.env, BEIGE_HOME: home, BEIGE_LISTEN: "none", NO_COLOR: "1", ...options.env };
   const socket = join(home, "beige.sock");
@@ -125,7 +135,7 @@ export function makeGateway(options: { readonly home?: string; readonly env?: Re
   const gateway: Gateway = {
     home,
     pid: () => child?.pid ?? 0,
-    beige: (...args) => run(process.execPath, [join(root, "bin/beige.cjs"), ...args], env),
+    beige: (...args) => run(process.execPath, [join(program, "bin/beige.cjs"), ...args], env),
     request,
     stream: (path, body, onLine = () => {}) => lines(socket, path, body, onLine),
     async apply(text, more = {}) {
@@ -138,7 +148,7 @@ export function makeGateway(options: { readonly home?: string; readonly env?: Re
     },
     async start(more = {}) {
       const log = join(home, "daemon.err");
-      child = spawn(process.execPath, [join(root, "src/daemon.ts"), "--schedules", ...(options.args ?? [])], { env: { ...env, ...more }, stdio: ["ignore", "ignore", "pipe"], cwd: root });
+      child = spawn(process.execPath, [daemon, "--schedules", ...(options.args ?? [])], { env: { ...env, ...more }, stdio: ["ignore", "ignore", "pipe"], cwd: root });
       let err = "";
       child.stderr?.on("data", (part: Buffer) => {
         err = (err + part.toString()).slice(-20_000);

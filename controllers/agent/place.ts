@@ -92,8 +92,15 @@ export function placesOf(seen: AgentSeen): readonly Place[] {
 const missing = (mount: PathSeen): string | undefined =>
   !mount.exists ? `mount source ${mount.path} does not exist` : mount.folder ? undefined : `mount source ${mount.path} is not a folder`;
 
+/** Why no container may be made. `problems` are those that no waiting mends. */
+export interface Refused {
+  readonly reason: string;
+  readonly message: string;
+  readonly problems?: readonly Problem[];
+}
+
 /** On the real paths: why no container may be made; undefined when one may. */
-export function placeProblem(agent: Agent, seen: AgentSeen, view: View): { readonly reason: string; readonly message: string } | undefined {
+export function placeProblem(agent: Agent, seen: AgentSeen, view: View): Refused | undefined {
   if (workspacePath(agent, view) === undefined || seen.mounts.length < agent.spec.sandbox.mounts.length)
     return { reason: "PathUnknown", message: "a path is relative and nobody knows to which folder: write it absolute" };
   const real = new Map([seen.workspace, ...seen.mounts].flatMap((path) => (path === undefined ? [] : [[path.path, path.real] as const])));
@@ -101,9 +108,10 @@ export function placeProblem(agent: Agent, seen: AgentSeen, view: View): { reado
     folder: { ...folder, path: real.get(folder.path) ?? folder.path },
     pointer,
   }));
-  const refused = [...ownProblem(agent, seen), ...judge(agent, view, { mine, others: seen.others, home: seen.homeReal })][0];
-  if (refused !== undefined)
-    return { reason: "PathRefused", message: refused.hint === undefined ? refused.message : `${refused.message}; ${refused.hint}` };
+  const problems = [...ownProblem(agent, seen), ...judge(agent, view, { mine, others: seen.others, home: seen.homeReal })];
+  const [first] = problems;
+  if (first !== undefined)
+    return { reason: "PathRefused", message: first.hint === undefined ? first.message : `${first.message}; ${first.hint}`, problems };
   const absent = seen.mounts.map(missing).find((message) => message !== undefined);
   return absent === undefined ? undefined : { reason: "MountMissing", message: absent };
 }

@@ -81,6 +81,7 @@ export function judgeReady(s: Situation, body: Body): Plan<AgentAction> {
     observed: present(observed(s, body)),
     ...(body.drift === undefined || body.drift.length === 0 ? {} : { drift: body.drift }),
     ...(body.degraded === undefined ? {} : { degraded: body.degraded }),
+    ...(s.refused?.problems === undefined ? {} : { refused: s.refused.problems }),
     ...(on === undefined && ms === undefined ? {} : { wait: { ...(on === undefined ? {} : { on }), ...(ms === undefined ? {} : { ms }) } }),
   };
 }

@@ -7,7 +7,7 @@ import { LABEL } from "../../src/core/sandbox.ts";
 import { fingerprint } from "../../src/core/fingerprint.ts";
 import { boxOf, limitsOf, workspacePath, type Box, type Limits } from "./box.ts";
 import { compare, type Difference } from "./drift.ts";
-import { placesOf, placeProblem } from "./place.ts";
+import { placesOf, placeProblem, type Refused } from "./place.ts";
 import { kitOf } from "./tools.ts";
 import { shortId, type AgentSeen } from "./seen.ts";
 import type { Place } from "./action.ts";
@@ -28,7 +28,7 @@ export interface Situation {
   readonly places: readonly Place[];
   readonly ownWorkspace: boolean;
   /** Why no container may be made of it. */
-  readonly refused?: { readonly reason: string; readonly message: string };
+  readonly refused?: Refused;
   readonly containers: readonly SandboxSeen[];
   readonly active?: SandboxSeen;
   /** Not serving, and as wanted: one that a pass was interrupted at. */

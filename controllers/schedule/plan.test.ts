@@ -92,7 +92,7 @@ test("whatever the past, a pass fires or records at most one time, never a futur
         return slotMs <= now && (last === undefined || slotMs > Date.parse(last.slot)) && again.actions.length === 0;
       },
     ),
-    { numRuns: 500 },
+    { numRuns: 200 },
   );
 });
 

@@ -80,7 +80,7 @@ function watchedSince(schedule: Schedule, zone: string, nowMs: number): number {
   if (before === undefined) return Math.min(Date.parse(schedule.metadata.creationTimestamp), nowMs);
   const since = Date.parse(String(before["since"]));
   const same =
-    before["cron"] === schedule.spec.cron && before["timeZone"] === zone && before["suspended"] !== true && !schedule.spec.suspend;
+    before["cron"] === schedule.spec.cron && before["timeZone"] === zone && (before["suspended"] === true) === schedule.spec.suspend;
   // Never later than now, or a clock that was set back would silence it.
   return same && Number.isFinite(since) ? Math.min(since, nowMs) : nowMs;
 }

@@ -5,7 +5,14 @@ import { openCommand } from "./command.ts";
 import type { Clock } from "../../src/core/world.ts";
 
 /** A stream whose far end the test plays. */
-function wire(): { readonly stream: Duplex; readonly sent: Buffer[]; say(type: number, data: Uint8Array): void; hangUp(): void } {
+interface Wire {
+  readonly stream: Duplex;
+  readonly sent: Buffer[];
+  readonly say: (type: number, data: Uint8Array) => void;
+  readonly hangUp: () => void;
+}
+
+function wire(): Wire {
   const sent: Buffer[] = [];
   const stream = new Duplex({
     read: () => undefined,

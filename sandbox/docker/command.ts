@@ -218,7 +218,7 @@ function follow(options: CommandOptions, state: State, report: Reports): void {
   const end = (): void => {
     if (over || state.exited) return;
     over = true;
-    void options.why().then(report.ended);
+    void options.why().then((why) => report.ended(why));
   };
   stream.on("end", end).on("close", end).on("error", end);
 }

@@ -25,7 +25,7 @@ export const short = (id: string): string => id.slice(0, 12);
 
 export async function ping(engine: Engine, signal?: AbortSignal): Promise<EngineInfo> {
   const info = await ask(engine, "say what it is", (s) => engine.door.info(s), { signal });
-  engine.runtime = info.DefaultRuntime ?? "runc";
+  engine.facts = { defaultRuntime: info.DefaultRuntime ?? "runc", swapLimit: info.SwapLimit ?? true };
   return {
     version: info.ServerVersion ?? "",
     liveRestore: info.LiveRestoreEnabled ?? false,
@@ -61,10 +61,10 @@ async function imageDefaults(engine: Engine, ref: string, signal?: AbortSignal):
 export async function inspect(engine: Engine, id: string, signal?: AbortSignal): Promise<SandboxSeen | undefined> {
   const info = await ask(engine, `inspect container ${short(id)}`, (s) => engine.door.inspect(id, s).catch(passing(404)), { signal });
   if (info === undefined) return undefined;
-  if (engine.runtime === undefined) await ping(engine, signal);
+  if (engine.facts === undefined) await ping(engine, signal);
   // The image may be gone; what the container took from it then counts as its own.
   const image = (await imageDefaults(engine, info.Image, signal)) ?? NO_DEFAULTS;
-  return readSeen(info, image, engine.runtime ?? "runc");
+  return readSeen(info, image, engine.facts ?? { defaultRuntime: "runc", swapLimit: true });
 }
 
 /** Whether the holder of a name is on its way out. */

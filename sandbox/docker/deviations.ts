@@ -50,7 +50,8 @@ const WATCHED = [
 function plain(value: unknown): string {
   if (value === undefined || value === null || value === "" || value === 0 || value === false) return "";
   if (Array.isArray(value)) return value.map(plain).toSorted().join(",");
-  if (typeof value !== "object") return String(value).replace(/^CAP_/, "");
+  if (typeof value === "string") return value.replace(/^CAP_/, "");
+  if (typeof value !== "object") return JSON.stringify(value);
   const parts = Object.entries(value).map(([key, inner]) => [key, plain(inner)] as const);
   return parts
     .filter(([, text]) => text !== "")
@@ -65,11 +66,13 @@ const argv = (value: string | readonly string[] | undefined | null): readonly st
 /** Sorted; empty when all is as made. */
 export function deviations(
   info: Inspected,
-  made: { readonly host: HostConfig; readonly user: string; readonly entry: readonly string[] },
+  made: { readonly host: HostConfig; readonly user: string; readonly entry: readonly string[]; readonly swapLimit: boolean },
 ): readonly string[] {
   const found: string[] = [];
   for (const key of WATCHED) {
     const text = plain(info.HostConfig[key]);
+    // A kernel that cannot limit swap makes -1 of any limit.
+    if (key === "MemorySwap" && text === "-1" && !made.swapLimit) continue;
     // "default" is how the engine's command line asks for the bridge.
     const same = text === plain(made.host[key]) || (key === "NetworkMode" && text === "default" && made.host.NetworkMode === "bridge");
     if (!same) found.push(`${key}=${text.slice(0, 200)}`);

@@ -28,6 +28,20 @@ async function whyEnded(engine: Engine, id: string): Promise<string> {
   }
 }
 
+/** The longest single word that Linux passes to a program, in bytes. */
+const WORD_MAX = 131_071;
+
+function checkWords(words: readonly string[]): void {
+  for (const word of words) {
+    if (word.includes("\0")) throw new BeigeError("invalid", "a command cannot hold NUL bytes");
+    if (Buffer.byteLength(word) > WORD_MAX) {
+      throw new BeigeError("invalid", `a word of a command is longer than ${WORD_MAX} bytes`, {
+        hint: "write it to a file and name the file",
+      });
+    }
+  }
+}
+
 export async function exec(engine: Engine, id: string, request: ExecRequest, signal?: AbortSignal): Promise<ExecHandle> {
   const timeoutMs = Math.max(1, Math.ceil(request.timeoutMs));
   const guest = ["/beige/tool-client", "run", "--timeout-ms", `${timeoutMs}`, "--cwd", request.cwd ?? "/workspace", "--"];
@@ -40,6 +54,7 @@ export async function exec(engine: Engine, id: string, request: ExecRequest, sig
     AttachStdout: true,
     AttachStderr: true,
   };
+  checkWords([...options.Cmd, ...options.Env]);
   const limit = { signal, limitMs: START_MS };
   try {
     const prepared = await ask(engine, "prepare a command", (s) => engine.door.prepare(id, options, s), limit);

@@ -8,8 +8,7 @@ interface EngineFailure {
   readonly json?: unknown;
 }
 
-const asFailure = (error: unknown): EngineFailure =>
-  error instanceof Error ? (error as Error & EngineFailure) : { message: String(error) };
+const asFailure = (error: unknown): EngineFailure => (error instanceof Error ? error : { message: String(error) });
 
 /** HTTP status of the engine's answer; undefined when it did not answer. */
 export const statusOf = (error: unknown): number | undefined => asFailure(error).statusCode;

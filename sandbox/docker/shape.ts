@@ -1,7 +1,7 @@
 // Turns what is wanted into Docker's words and what Docker shows back into ours, so that a diff of the two is exactly the drift.
 import type { Mount, SandboxSeen, SandboxSpec, SandboxState } from "../../src/core/sandbox.ts";
 import { deviations } from "./deviations.ts";
-import type { HostConfig, ImageDefaults, Inspected } from "./words.ts";
+import type { EngineFacts, HostConfig, ImageDefaults, Inspected } from "./words.ts";
 
 const GUEST = "/beige/tool-client";
 const PACKAGES_CAPABILITIES = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID"];
@@ -42,6 +42,8 @@ export const hostConfig = (spec: SandboxSpec): HostConfig => ({
   Init: false,
   NetworkMode: spec.network === "none" ? "none" : "bridge",
   IpcMode: "private",
+  // Unset, the engine copies the host's own name servers and domains into the sandbox.
+  ...(spec.network === "none" ? { Dns: ["127.0.0.1"], DnsSearch: ["."] } : {}),
   LogConfig: { Type: "none", Config: {} },
   RestartPolicy: { Name: "no", MaximumRetryCount: 0 },
   Mounts: spec.mounts.map(mountSettings),
@@ -51,7 +53,7 @@ export const hostConfig = (spec: SandboxSpec): HostConfig => ({
 export function createOptions(spec: SandboxSpec, image: ImageDefaults): Readonly<Record<string, unknown>> {
   const wanted = { user: `${spec.user.uid}:${spec.user.gid}`, ...(spec.runtime === undefined ? {} : { runtime: spec.runtime }) };
   // A name without a value takes the image's variable away.
-  const unset = image.env.map((entry) => entry.split("=", 1)[0] ?? "").filter((name) => name !== "" && spec.env[name] === undefined);
+  const unset = image.env.map((entry) => entry.split("=", 1)[0] ?? "").filter((name) => name !== "" && !Object.hasOwn(spec.env, name));
   return {
     name: spec.name,
     Image: spec.image,
@@ -85,14 +87,13 @@ function readUser(info: Inspected, profile: SandboxSpec["profile"], wanted: stri
   return { uid: text === "" ? 0 : number(uid), gid: number(gid) };
 }
 
-function readEnv(entries: readonly string[] | null): Record<string, string> {
-  const env: Record<string, string> = {};
-  for (const entry of entries ?? []) {
-    const at = entry.indexOf("=");
-    if (at > 0) env[entry.slice(0, at)] = entry.slice(at + 1);
-  }
-  return env;
-}
+/** A name without a value is one that was taken away. */
+const readEnv = (entries: readonly string[] | null): Record<string, string> =>
+  Object.fromEntries(
+    (entries ?? [])
+      .filter((entry) => entry.indexOf("=") > 0)
+      .map((entry) => [entry.slice(0, entry.indexOf("=")), entry.slice(entry.indexOf("=") + 1)]),
+  );
 
 const readMounts = (info: Inspected, image: ImageDefaults): readonly Mount[] =>
   (info.Mounts ?? [])
@@ -108,7 +109,7 @@ const readTmp = (host: HostConfig): number => Number(/(?:^|,)size=(\d+)(?:,|$)/.
 const readLabels = (labels: Readonly<Record<string, string>>, image: ImageDefaults): Record<string, string> =>
   Object.fromEntries(Object.entries(labels).filter(([name, value]) => name !== WANTED && image.labels[name] !== value));
 
-function readSpec(info: Inspected, image: ImageDefaults, defaultRuntime: string): SandboxSpec {
+function readSpec(info: Inspected, image: ImageDefaults, { defaultRuntime }: EngineFacts): SandboxSpec {
   const host = info.HostConfig;
   const labels = info.Config.Labels ?? {};
   const wanted = readWanted(labels);
@@ -132,9 +133,11 @@ function readSpec(info: Inspected, image: ImageDefaults, defaultRuntime: string)
   };
 }
 
-export function readSeen(info: Inspected, image: ImageDefaults, defaultRuntime: string): SandboxSeen {
-  const spec = readSpec(info, image, defaultRuntime);
-  const hardening = deviations(info, { host: hostConfig(spec), user: userText(spec), entry: [GUEST, "init"] });
+export function readSeen(info: Inspected, image: ImageDefaults, facts: EngineFacts): SandboxSeen {
+  const spec = readSpec(info, image, facts);
+  // What was connected or cut off since shows as `network`; the rest is held against how the container was made.
+  const made = hostConfig({ ...spec, network: info.HostConfig.NetworkMode === "none" ? "none" : "open" });
+  const hardening = deviations(info, { host: made, user: userText(spec), entry: [GUEST, "init"], swapLimit: facts.swapLimit });
   const state = info.State;
   const started = state.StartedAt !== "" && !state.StartedAt.startsWith("0001-");
   return {

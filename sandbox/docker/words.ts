@@ -69,6 +69,7 @@ export interface Info {
   readonly CgroupVersion?: string;
   readonly SecurityOptions?: readonly string[];
   readonly DefaultRuntime?: string;
+  readonly SwapLimit?: boolean;
 }
 
 export interface Door {
@@ -90,6 +91,12 @@ export interface Door {
   events(query: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<Readable>;
 }
 
+/** What of the engine decides how a container is read. */
+export interface EngineFacts {
+  readonly defaultRuntime: string;
+  readonly swapLimit: boolean;
+}
+
 export interface Engine {
   readonly door: Door;
   readonly socketPath: string;
@@ -97,8 +104,8 @@ export interface Engine {
   readonly log: Log;
   /** By image id. */
   readonly images: Map<string, ImageDefaults>;
-  /** The engine's default runtime, once it is known. */
-  runtime?: string;
+  /** What the engine said of itself, once it was asked. */
+  facts?: EngineFacts;
 }
 
 /** What an image brings along that a container takes over unasked. */

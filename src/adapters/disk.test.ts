@@ -1,6 +1,7 @@
 import {
   chmodSync,
   existsSync,
+  lchownSync,
   lstatSync,
   mkdirSync,
   mkdtempSync,
@@ -108,4 +109,20 @@ test("an agent that swaps folders for links while its workspace is removed wins 
     await rm(path, { recursive: true, force: true });
     expect(lstatSync(join(victim, "keep")).isFile()).toBe(true);
   }
+});
+
+test("a retained workspace is given to the next agent whole, but what lies behind its links and what others own is not", async () => {
+  const path = join(folder, "workspace");
+  const victim = join(folder, "victim");
+  mkdirSync(join(path, "a/b"), { recursive: true });
+  writeFileSync(victim, "x");
+  writeFileSync(join(path, "a/b/note"), "x");
+  writeFileSync(join(path, "foreign"), "x");
+  symlinkSync(victim, join(path, "link"));
+  if (process.getuid?.() !== 0) return expect(disk.give).toBeUndefined();
+  for (const name of ["", "a", "a/b", "a/b/note", "link"]) lchownSync(join(path, name), 20_000, 20_000);
+  await disk.give?.(path, { uid: 20_001, gid: 20_001 });
+  const owners = ["", "a", "a/b", "a/b/note", "link", "foreign"].map((name) => lstatSync(join(path, name)).uid);
+  expect(owners).toEqual([20_001, 20_001, 20_001, 20_001, 20_001, 0]);
+  expect(lstatSync(victim).uid).toBe(0);
 });

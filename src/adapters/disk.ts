@@ -1,7 +1,7 @@
 // Host folders that agents own: seen, made and removed without ever following a link that an agent may have put there.
 import { randomUUID } from "node:crypto";
 import { constants } from "node:fs";
-import { type FileHandle, lstat, mkdir, open, readdir, realpath, rename, rmdir, stat, unlink } from "node:fs/promises";
+import { type FileHandle, lchown, lstat, mkdir, open, readdir, realpath, rename, rmdir, stat, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { BeigeError } from "../core/errors.ts";
 import type { FolderSeen, Workspaces } from "../core/world.ts";
@@ -9,6 +9,8 @@ import type { FolderSeen, Workspaces } from "../core/world.ts";
 const FOLDER = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 /** Folders open at once while removing; deeper ones are moved up first. */
 const DEPTH_MAX = 32;
+/** Folders open at once while giving, where nothing can be moved up. */
+const GIVE_DEPTH_MAX = 400;
 
 const code = (error: unknown): string => (error as { code?: string }).code ?? "";
 
@@ -110,6 +112,43 @@ async function remove(path: string): Promise<void> {
   await rmdir(path);
 }
 
+interface Gift {
+  /** Only what belonged to the former owner changes hands. */
+  readonly from: number;
+  readonly owner: { readonly uid: number; readonly gid: number };
+}
+
+/** Gives an open folder and what is in it; `depth` bounds the folders open at once, and deeper ones are refused. */
+async function giveFolder(gift: Gift, folder: FileHandle, depth: number): Promise<void> {
+  if (depth > GIVE_DEPTH_MAX) throw new BeigeError("invalid", `the folder is nested deeper than ${GIVE_DEPTH_MAX}`);
+  for (const name of await readdir(`/proc/self/fd/${folder.fd}`)) {
+    const path = below(folder, name);
+    const stats = await lstat(path);
+    if (stats.uid !== gift.from) continue;
+    if (!stats.isDirectory()) {
+      await lchown(path, gift.owner.uid, gift.owner.gid);
+      continue;
+    }
+    const inner = await open(path, FOLDER);
+    try {
+      await giveFolder(gift, inner, depth + 1);
+    } finally {
+      await inner.close();
+    }
+  }
+  // Last, so that a crash half-way leaves a folder that is still given whole the next time.
+  if ((await folder.stat()).uid === gift.from) await folder.chown(gift.owner.uid, gift.owner.gid);
+}
+
+async function give(path: string, owner: Gift["owner"]): Promise<void> {
+  const folder = await open(path, FOLDER);
+  try {
+    await giveFolder({ from: (await folder.stat()).uid, owner }, folder, 0);
+  } finally {
+    await folder.close();
+  }
+}
+
 /** Any failure of the disk is `unavailable`: the engine tries again. */
 async function told<T>(what: string, work: Promise<T>): Promise<T> {
   try {
@@ -125,4 +164,5 @@ export const createWorkspaces = (): Workspaces => ({
   seen: (path) => told(`looking at ${path}`, seen(path)),
   create: (path, owner) => told(`making ${path}`, create(path, owner)),
   remove: (path) => told(`removing ${path}`, remove(path)),
+  ...(process.getuid?.() === 0 && { give: (path: string, owner: Gift["owner"]) => told(`giving ${path}`, give(path, owner)) }),
 });

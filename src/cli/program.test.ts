@@ -470,6 +470,30 @@ test("a watch goes on from the list's version, over a quiet end and over a lost 
   expect(seen).toEqual(["5", "6", "9"]);
 });
 
+test("a watch of a table prints the rows that are there, then what changes, in the same columns", async () => {
+  const table = (rows: readonly string[]) => ({
+    kind: "Table",
+    metadata: { resourceVersion: "5" },
+    columnDefinitions: [{ name: "Name" }, { name: "Ready" }],
+    rows: rows.map((name) => ({ cells: [name, "yes"], object: { metadata: { name, namespace: "default" } } })),
+  });
+  const object = (name: string) => ({ ...agent(name), metadata: { name, namespace: "default", resourceVersion: "6" } });
+  const made = await open({
+    [`GET ${AGENTS}`]: ({ response, url }) => {
+      if (url.searchParams.get("watch") !== "1") return json(response, table(["a-long-name"]));
+      response.writeHead(200);
+      for (const type of ["MODIFIED", "DELETED"]) response.write(`${JSON.stringify({ type, object: object("b") })}\n`);
+    },
+    [`GET ${AGENTS}/b`]: ({ response }) => json(response, table(["b"])),
+  });
+  const child = made.start(["get", "agents", "-w"]);
+  let out = "";
+  child.stdout?.on("data", (part: Buffer) => (out += part.toString()));
+  await expect.poll(() => out, { timeout: 10_000 }).toBe("NAME          READY\na-long-name   yes\nb             yes\nagent/b deleted\n");
+  child.kill("SIGINT");
+  await new Promise((ended) => child.on("exit", ended));
+});
+
 test("colour is off in a pipe, on when forced, and NO_COLOR wins over FORCE_COLOR", async () => {
   const made = await open();
   const red = "\u001B[31m";

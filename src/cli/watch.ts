@@ -15,11 +15,30 @@ const REST_MS = 1_000;
 
 const join = (path: string, more: string): string => `${path}${path.includes("?") ? "&" : "?"}${more}`;
 
-/** One path from its present version on; ends only with the signal or by an error. */
-async function follow(context: Context, path: string, each: (event: WatchLine, path: string) => Promise<void>): Promise<void> {
-  let version: string | undefined;
+type Each = (event: WatchLine, path: string) => Promise<void>;
+
+interface Following {
+  readonly each: Each;
+  /** Version of a state that has been shown already. */
+  readonly from?: (path: string) => string | undefined;
+}
+
+interface Listed {
+  readonly items?: readonly WatchLine["object"][];
+  readonly metadata?: { readonly resourceVersion?: string };
+}
+
+/** One path, from its present state on or from the version given; ends only with the signal or by an error. */
+async function follow(context: Context, path: string, how: Following): Promise<void> {
+  const { each } = how;
+  let version = how.from?.(path);
   while (!context.signal.aborted) {
-    version ??= (await context.client.get<{ metadata?: { resourceVersion?: string } }>({ path })).metadata?.resourceVersion ?? "0";
+    if (version === undefined) {
+      const list = await context.client.get<Listed>({ path });
+      version = list.metadata?.resourceVersion ?? "0";
+      const items = list.items ?? [list as WatchLine["object"]];
+      for (const object of items) await each({ type: "ADDED", object }, path);
+    }
     const started = performance.now();
     for await (const line of context.client.stream<WatchLine>({
       path: join(path, `watch=1&allowWatchBookmarks=true&resourceVersion=${version}`),
@@ -38,13 +57,9 @@ async function follow(context: Context, path: string, each: (event: WatchLine, p
   }
 }
 
-export async function watchTargets(
-  context: Context,
-  paths: readonly string[],
-  each: (event: WatchLine, path: string) => Promise<void>,
-): Promise<number> {
+export async function watchTargets(context: Context, paths: readonly string[], how: Following): Promise<number> {
   try {
-    await Promise.all(paths.map((path) => follow(context, path, each)));
+    await Promise.all(paths.map((path) => follow(context, path, how)));
   } catch (error) {
     // Ctrl-C is how a watch ends.
     if (!context.signal.aborted || !(error instanceof BeigeError)) throw error;

@@ -45,6 +45,8 @@ export interface Plan<A extends Action = Action> {
   /** Further conditions besides Ready and Drifted. */
   readonly degraded?: { readonly reason: string; readonly message: string };
   readonly suspended?: boolean;
+  /** What of it can never be made in this world as it is now: an apply that brings it changes nothing. */
+  readonly refused?: readonly Problem[];
   /** Deletion only: nothing is left to do, so the object may go. */
   readonly gone?: boolean;
 }

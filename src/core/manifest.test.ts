@@ -44,7 +44,7 @@ test("a key that is there twice is refused, and both lines are named", () => {
 test("an object that is there twice is refused, over files too", () => {
   const files = [agent(""), `---\n${agent("")}`].map((text, i) => ({ name: `${String(i)}.yaml`, text, vars: {}, files: {} }));
   const m = readManifests(files);
-  expect(m.problems.map((p) => [p.message, p.at?.file, p.hint])).toEqual([["Agent/travel is here twice", "1.yaml", "it is first at 0.yaml:3:18; rename or remove one"]]);
+  expect(m.problems.map((p) => [p.message, p.at?.file, p.hint])).toEqual([["Agent/travel is here twice", "1.yaml", "it is first at 0.yaml:3; rename or remove one"]]);
   expect(read(`${agent("")}---\n${agent("").replace("{name: travel}", "{name: travel, namespace: b}")}`).problems).toEqual([]);
   expect(read(`${agent("")}---\n${agent("").replace("{name: travel}", "{name: travel, namespace: default}")}`).problems).toHaveLength(1);
 });
@@ -107,7 +107,7 @@ test("variables go into every text, once, and are told where they are missing", 
   expect(spec(m)).toMatchObject({ instructions: "on h ${HOST}\ncosts $5\n", sandbox: { env: { A: "${HOST}", B: "x-d" } }, tools: ["h"] });
   expect(m.documents[0]?.variables("/spec/sandbox/env/A")).toEqual(["DEEP"]);
   const bad = read(agent("  sandbox:\n    env:\n      A: 'a ${ONE} ${TWO'\n      B: \"\\tx ${ONE}\"\n"));
-  expect(places(bad)).toEqual(["8:13 ${ONE} is not set", '8:20 "${TWO" is no variable', "9:14 ${ONE} is not set"]);
+  expect(places(bad)).toEqual(["8:13 ${ONE} is not set", '8:20 "${TWO" is no variable', "9:15 ${ONE} is not set"]);
   expect(bad.problems[0]).toMatchObject({ path: "/spec/sandbox/env/A", object: "Agent/travel", hint: "set it, or give a default: ${ONE:-}" });
 });
 

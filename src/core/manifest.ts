@@ -14,7 +14,7 @@ export type { ManifestDocument, NeededFile } from "./documents.ts";
 
 /** Bytes of one file, about; text files beside it have their own limit. */
 export const MAX_FILE = 4 * 1024 * 1024;
-const MAX_TOKENS = 300_000;
+const MAX_TOKENS = 200_000;
 const MAX_DEPTH = 100;
 /** Values of one file after every alias and merge. */
 const MAX_VALUES = 100_000;
@@ -200,16 +200,22 @@ function mapPairs(node: YAMLMap.Parsed, state: Conversion): readonly Pair[] {
   return [...pairs.values()];
 }
 
-const keyText = (key: YamlScalar): string => (typeof key.value === "string" ? key.value : (key.source ?? String(key.value)));
+/** Keys are always text: a plain 8080 or true is the word as it is written. Undefined for no word at all. */
+const keyText = (key: YamlScalar): string | undefined => {
+  if (typeof key.value === "string") return key.value;
+  return key.source === undefined || key.source === "" ? undefined : key.source;
+};
 
 const UNSAFE = new Set(["__proto__", "constructor", "prototype"]);
 
-function addPair(pairs: Map<string, Pair>, pair: Pair, state: Conversion): void {
-  const first = pairs.get(pair.key);
-  if (pair.key === "") say(state, pair.keyOffset, "a key is empty");
-  else if (UNSAFE.has(pair.key)) say(state, pair.keyOffset, `key "${pair.key}" is not allowed`);
-  else if (first === undefined) pairs.set(pair.key, pair);
-  else
+function addPair(pairs: Map<string, Pair>, pair: Omit<Pair, "key"> & { readonly key: string | undefined }, state: Conversion): void {
+  const { key, keyOffset, value } = pair;
+  const first = key === undefined ? undefined : pairs.get(key);
+  if (key === undefined) say(state, keyOffset, "a key is empty");
+  else if (UNSAFE.has(key)) say(state, keyOffset, `key "${key}" is not allowed`);
+  else if (first === undefined) pairs.set(key, { key, keyOffset, value });
+  else if (state.faults.length < MAX_FAULTS)
+    say(
     say(
       state,
       pair.keyOffset,

@@ -1,5 +1,6 @@
 // Apply: the whole set is read, checked and planned, stored in one transaction, and followed until it is Ready.
 import type { ApplyEnd, ApplyEvent, ApplyRequest, ObjectPlan, StackPlan } from "../core/control.ts";
+import { MAX_PROBLEMS } from "../core/documents.ts";
 import { asBeigeError, BeigeError, ERRORS } from "../core/errors.ts";
 import { condition, refKey, refName, refOf, type Ref } from "../core/resource.ts";
 import type { Clock } from "../core/world.ts";
@@ -8,7 +9,7 @@ import { readSet, type WantedDocument } from "./apply/read.ts";
 import { stage, type Stage, type StageDeps, type Staged } from "./apply/stage.ts";
 import type { Report } from "./controller.ts";
 import { follow, type Followed, type Following } from "./follow.ts";
-import { beingDeleted } from "./language.ts";
+import { beingDeleted, placed } from "./language.ts";
 import { sameButStatus } from "./object.ts";
 import { createPace } from "./pace.ts";
 import { planObject, type PlanDeps, type Planned } from "./plan.ts";
@@ -57,6 +58,12 @@ function refuseConflicts(staged: readonly Staged[], force: boolean): void {
   throw new BeigeError("conflict", shown, { hint: "take the fields with --force-conflicts, or remove them from the manifest" });
 }
 
+/** Throws `invalid` for what the world as it is forbids, such as a path that leads elsewhere by a link. */
+function refuseRefused(staged: readonly Staged[], planned: readonly Planned[]): void {
+  const problems = staged.flatMap(({ wanted }, i) => (planned[i]?.plan?.refused ?? []).map((problem) => placed(problem, wanted.document)));
+  if (problems.length > 0) throw new BeigeError("invalid", "the manifests are not valid", { problems: problems.slice(0, MAX_PROBLEMS) });
+}
+
 function summaryOf(objects: readonly ObjectPlan[]): StackPlan["summary"] {
   const count = (...verbs: readonly ObjectPlan["verb"][]): number => objects.filter((o) => verbs.includes(o.verb)).length;
   return {
@@ -86,6 +93,7 @@ async function planSet(
     const handover = conflicts.length > 0 && !deps.store.records.holders(ref).includes(manager);
     return planObject(deps, { ref, after, view, handover, ...(before === undefined ? {} : { before }) });
   });
+  refuseRefused(staged.staged, planned);
   const going = await mapLimited(gone.remove, LOOKS, (object) =>
     planObject(deps, { ref: refOf(object), before: object, after: object, view, deleting: true }),
   );

@@ -41,12 +41,12 @@ export function createLanguage(list: readonly AnyKind[]): Language {
   };
 }
 
-/** A problem with the line that it is about. */
+/** A problem with its place, and with the line that it is about where that may be shown. */
 export function placed(problem: Problem, document: ManifestDocument | undefined): Problem {
   if (problem.at !== undefined || document === undefined) return problem;
   const at = document.at(problem.path ?? "");
-  // A value that came from a variable may be a secret: its line only names the variable, so it can be shown.
-  return { ...problem, at, line: document.line(at.line) };
+  const line = document.line(at.line);
+  return { ...problem, at, ...(line === undefined ? {} : { line }) };
 }
 
 export const notFound = (ref: Ref): BeigeError =>

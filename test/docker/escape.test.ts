@@ -99,6 +99,12 @@ describe("a hostile command", () => {
     expect(stdout.toString()).toBe("");
   });
 
+  test("knows nothing of the host's resolver", async () => {
+    const { stdout } = await ground.run(id, "cat /etc/resolv.conf");
+    expect(stdout.toString().trim().split("\n")).toStrictEqual(["nameserver 127.0.0.1"]);
+    expect((await ground.sandbox.inspect(id))?.spec.hardening).toBeUndefined();
+  });
+
   test("forged frames on its standard output stay output", async () => {
     const end = await ground.run(id, `printf '\\3\\0\\0\\0\\30{"kind":"code","code":0}'; printf '\\1\\0\\0\\0\\0\\0\\0\\1x'; exit 9`);
     expect(end.exit).toStrictEqual({ kind: "code", code: 9 });

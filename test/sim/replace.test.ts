@@ -6,6 +6,7 @@ import {
   apply,
   close,
   converge,
+  crash,
   createSim,
   dieAtRow,
   problemsAtRest,
@@ -83,7 +84,9 @@ test("strategy immediate waits for no call", async () => {
   sim = await createSim();
   await apply(sim, before);
   sim.running.set(uidOf(sim), 3);
+  const started = sim.clock.now();
   await apply(sim, after({ update: { strategy: "immediate" } }));
+  expect(sim.clock.now() - started).toBeLessThan(10_000);
   expect(sim.ended).toEqual([`calls of ${uidOf(sim)}: sandbox replaced, retry`]);
   expect(problemsAtRest(sim)).toEqual([]);
 });
@@ -263,5 +266,24 @@ test("a serving container that falls silent is restarted after a minute, not at 
   await converge(sim, 100_000);
   expect(sim.faults.asked.filter((name) => name.startsWith("stop"))).toEqual(["stop beige-travel"]);
   expect(serving(sim)?.id).toBe(old);
+  expect(problemsAtRest(sim)).toEqual([]);
+});
+
+test("a container that was silent before the gateway was away, and answers now, is not restarted", async () => {
+  sim = await createSim();
+  await apply(sim, before);
+  const old = serving(sim)?.id ?? "";
+  const mute = (value: boolean) =>
+    sim.docker.byHand(old, (box) => {
+      box.mute = value;
+    });
+  mute(true);
+  await sim.clock.advance(50_000);
+  await crash(sim);
+  await sim.clock.advance(600_000);
+  mute(false);
+  sim = await reopen(sim);
+  await converge(sim, 20_000);
+  expect(sim.faults.asked.filter((name) => name.startsWith("stop"))).toEqual([]);
   expect(problemsAtRest(sim)).toEqual([]);
 });

@@ -67,15 +67,28 @@ const cells = (context: Context, row: AuditRow): readonly string[] => [
   valueText((row.args ?? []).join(" "), 200) + (row.error === undefined ? "" : `   ${oneLine(row.error)}`),
 ];
 
+/** From the newest segment backwards, until there are enough. */
+async function lastOf(
+  paths: readonly string[],
+  n: number,
+  keep: (line: string) => boolean,
+): Promise<{ readonly lines: readonly string[]; readonly end: number }> {
+  const [newest, ...older] = paths.toReversed();
+  const { lines, end } = await lastLines(newest ?? "", n, keep);
+  const found = [...lines];
+  for (const path of older) if (found.length < n) found.unshift(...(await lastLines(path, n - found.length, keep)).lines);
+  return { lines: found, end };
+}
+
 export const tail: Run = async (context, input) => {
-  const path = segments(context, input).at(-1) ?? "";
+  const paths = segments(context, input);
   const wanted = filterOf(input);
   const keep = (line: string): boolean => {
     const row = rowOf(line);
     return row !== undefined && wanted(row);
   };
   const json = word(input, "output") === "json";
-  const { lines, end } = await lastLines(path, positive(word(input, "lines") ?? "20", "--lines", 1_000_000), keep);
+  const { lines, end } = await lastOf(paths, positive(word(input, "lines") ?? "20", "--lines", 1_000_000), keep);
   const rows = lines.map((line) => cells(context, rowOf(line) as AuditRow));
   const fit = context.out.tty ? { width: context.out.columns } : {};
   const drawn = drawTable(HEADERS, rows, fit);
@@ -83,7 +96,7 @@ export const tail: Run = async (context, input) => {
   else if (rows.length > 0) await context.out.write(`${[context.out.paint("dim", drawn.header), ...drawn.rows].join("\n")}\n`);
   else context.out.note("no rows");
   if (!on(input, "follow")) return 0;
-  for await (const line of newLines(path, end, context.signal)) {
+  for await (const line of newLines(paths.at(-1) ?? "", end, context.signal)) {
     const row = keep(line) ? rowOf(line) : undefined;
     if (row)
       await context.out.write(

@@ -7,7 +7,7 @@ import { oneLine } from "../output.ts";
 import { drawTable } from "../render/table.ts";
 import { nameOf } from "../render/values.ts";
 import { neat } from "../neat.ts";
-import { watchTargets } from "../watch.ts";
+import { watchTargets, type WatchLine } from "../watch.ts";
 
 const TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 
@@ -33,8 +33,8 @@ export const run: Run = async (context, input) => {
     return watchTargets(
       context,
       targets.map((target) => queryOf(target, input)),
-      async (event) => {
-        await context.out.write(how === "json" ? `${JSON.stringify(neat(event.object))}\n` : `${nameOf(refIn(event.object))}\n`);
+      {
+        each: (event) => context.out.write(how === "json" ? `${JSON.stringify(neat(event.object))}\n` : `${nameOf(refIn(event.object))}\n`),
       },
     );
   return whole(context, input, { targets, how });
@@ -87,10 +87,16 @@ async function whole(context: Context, input: Input, of: { readonly targets: rea
 async function tables(context: Context, input: Input, targets: readonly Target[]): Promise<number> {
   const many = new Set(targets.map((target) => target.kind.kind)).size > 1;
   const widths = new Map<string, readonly number[]>();
+  const versions = new Map<string, string>();
   let printed = 0;
   for (const group of byKind(targets)) {
     const parts: Table[] = [];
-    for (const target of group) parts.push(await context.client.get<Table>({ path: queryOf(target, input), accept: TABLE }));
+    for (const target of group) {
+      const path = queryOf(target, input);
+      const part = await context.client.get<Table>({ path, accept: TABLE });
+      if (part.metadata?.resourceVersion !== undefined) versions.set(path, part.metadata.resourceVersion);
+      parts.push(part);
+    }
     const drawn = draw(context, input, { parts, kind: group[0] as Target, many, widths });
     if (drawn === "") continue;
     await context.out.write(`${printed > 0 ? "\n" : ""}${drawn}`);
@@ -104,18 +110,30 @@ async function tables(context: Context, input: Input, targets: readonly Target[]
   return watchTargets(
     context,
     targets.map((target) => queryOf(target, input)),
-    async (event, path) => {
-      const target = targets.find((each) => queryOf(each, input) === path) as Target;
-      const mine: Target = { ...target, name: event.object.metadata.name, namespace: event.object.metadata.namespace ?? "" };
-      if (event.type === "DELETED") return context.out.write(`${nameOf(refOfTarget(mine))} deleted\n`);
-      const table = await context.client.get<Table>({ path: pathOf(mine), accept: TABLE }).catch((error: unknown) => {
-        if (error instanceof BeigeError && error.code === "not_found") return undefined;
-        throw error;
-      });
-      const lines = table === undefined ? "" : draw(context, input, { parts: [table], kind: target, many, widths });
-      return context.out.write(lines.split("\n").slice(1).join("\n"));
-    },
+    { from: (path) => versions.get(path), each: (event, path) => watched(context, input, { event, path, targets, many, widths }) },
   );
+}
+
+interface Watched extends Pick<Draw, "many" | "widths"> {
+  readonly event: WatchLine;
+  readonly path: string;
+  readonly targets: readonly Target[];
+}
+
+/** The row of an object that changed, below those that were there. */
+async function watched(context: Context, input: Input, of: Watched): Promise<void> {
+  const { event, targets, widths } = of;
+  const target = targets.find((each) => queryOf(each, input) === of.path) as Target;
+  const mine: Target = { ...target, name: event.object.metadata.name, namespace: event.object.metadata.namespace ?? "" };
+  if (event.type === "DELETED") return context.out.write(`${nameOf(refOfTarget(mine))} deleted\n`);
+  const table = await context.client.get<Table>({ path: pathOf(mine), accept: TABLE }).catch((error: unknown) => {
+    if (error instanceof BeigeError && error.code === "not_found") return undefined;
+    throw error;
+  });
+  if (table === undefined) return;
+  const headed = widths.has(target.kind.kind) && !on(input, "no-headers");
+  const lines = draw(context, input, { parts: [table], kind: target, many: of.many, widths });
+  return context.out.write(headed ? lines.slice(lines.indexOf("\n") + 1) : lines);
 }
 
 const cellText = (cell: unknown): string =>
@@ -132,11 +150,15 @@ function byKind(targets: readonly Target[]): readonly (readonly Target[])[] {
   return [...groups.values()];
 }
 
-function draw(
-  context: Context,
-  input: Input,
-  of: { readonly parts: readonly Table[]; readonly kind: Target; readonly many: boolean },
-): string {
+interface Draw {
+  readonly parts: readonly Table[];
+  readonly kind: Target;
+  readonly many: boolean;
+  /** Widths of each kind's columns so far, so that a watch stays aligned. */
+  readonly widths: Map<string, readonly number[]>;
+}
+
+function draw(context: Context, input: Input, of: Draw): string {
   const columns = of.parts.find((part) => (part.columnDefinitions ?? []).length > 0)?.columnDefinitions ?? [];
   const wide = word(input, "output") === "wide";
   const kept = columns.map((column, i) => ({ column, i })).filter(({ column }) => wide || (column.priority ?? 0) === 0);

@@ -1,0 +1,80 @@
+// `npm run bench`: every line of the speed table, each against a floor of the same run. `npm run bench -- PART...` takes some.
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { root } from "../test/gateway.ts";
+import { auditing } from "./audit.ts";
+import { noopApply, version } from "./cli.ts";
+import { convergence } from "./convergence.ts";
+import { execution } from "./exec.ts";
+import { type Fleet, startFleet } from "./fleet.ts";
+import { idle } from "./idle.ts";
+import { install } from "./installed.ts";
+import type { Line } from "./measure.ts";
+import { storing } from "./store.ts";
+
+interface Ground {
+  /** Folder of the installed program. */
+  program(): string;
+  fleet(): Promise<Fleet>;
+}
+
+const PARTS: Readonly<Record<string, (ground: Ground) => Promise<readonly Line[]>>> = {
+  audit: () => auditing(),
+  store: ({ program }) => storing(program()),
+  convergence: async ({ fleet }) => convergence(await fleet()),
+  cli: async ({ program, fleet }) => [await version(program()), await noopApply(await fleet(), program())],
+  exec: async ({ fleet }) => execution(await fleet()),
+  idle: async ({ fleet }) => idle(await fleet()),
+};
+
+const number = (value: number): string => (value >= 100 || Number.isInteger(value) ? value.toFixed(0) : value.toFixed(value >= 10 ? 1 : 2));
+
+function row(line: Line): readonly string[] {
+  const { unit } = line;
+  const floor = line.floor === undefined ? "" : `${number(line.floor)} ${unit}`;
+  const ratio = line.floor === undefined ? "" : `${line.ratio.toFixed(2)}x`;
+  const limit = `<= ${line.limit}${line.floor === undefined ? ` ${unit}` : "x"}`;
+  return [line.line, `${number(line.value)} ${unit}`, floor, ratio, limit, line.met ? "yes" : "NO", line.note ?? ""];
+}
+
+function table(lines: readonly Line[]): string {
+  const rows = [["line", "value", "floor", "ratio", "limit", "met", "how"], ...lines.map(row)];
+  const widths = rows[0]?.map((_, column) => Math.max(...rows.map((cells) => cells[column]?.length ?? 0))) ?? [];
+  return rows
+    .map((cells) =>
+      cells
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join("  ")
+        .trimEnd(),
+    )
+    .join("\n");
+}
+
+async function main(wanted: readonly string[]): Promise<void> {
+  const unknown = wanted.filter((part) => PARTS[part] === undefined);
+  if (unknown.length > 0) throw new Error(`no such part: ${unknown.join(", ")}; there are: ${Object.keys(PARTS).join(", ")}`);
+  const began = performance.now();
+  let installed: ReturnType<typeof install> | undefined;
+  const program = (): string => (installed ??= install()).folder;
+  let fleet: Promise<Fleet> | undefined;
+  const lines: Line[] = [];
+  try {
+    for (const [name, run] of Object.entries(PARTS)) {
+      if (wanted.length > 0 && !wanted.includes(name)) continue;
+      const from = performance.now();
+      lines.push(...(await run({ program, fleet: () => (fleet ??= startFleet(program())) })));
+      console.error(`${name}: ${((performance.now() - from) / 1000).toFixed(0)} s`);
+    }
+  } finally {
+    await fleet?.then(({ gateway }) => gateway.clean());
+    installed?.remove();
+  }
+  console.log(`\n${table(lines)}`);
+  const met = lines.every((line) => line.met);
+  const results = { at: new Date().toISOString(), node: process.version, met, lines };
+  writeFileSync(join(root, "bench/results.json"), `${JSON.stringify(results, undefined, 2)}\n`);
+  console.log(`\n${met ? "every line is met" : "a line is missed"} (${((performance.now() - began) / 1000).toFixed(0)} s)`);
+  process.exitCode = met ? 0 : 1;
+}
+
+await main(process.argv.slice(2));
