@@ -90,7 +90,8 @@ export const within = (told: Told, value: number): Line => ({
 /** Runs a program with its output thrown away. Rejects when it does not end with 0. */
 export function runProgram(command: string, args: readonly string[], env: NodeJS.ProcessEnv = process.env): Promise<void> {
   return new Promise((done, fail) => {
-    const child: ChildProcess = spawn(command, args, { env, stdio: ["ignore", "ignore", "pipe"] });
+    const child: ChildProcess = spawn(command, args, { env, stdio: ["ignore", "pipe", "pipe"] });
+    child.stdout?.resume();
     let said = "";
     child.stderr?.on("data", (part: Buffer) => (said = (said + part.toString()).slice(-2000)));
     child.on("error", fail);

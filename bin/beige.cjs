@@ -10,13 +10,15 @@ var built = path.join(root, "dist", "cli.cjs");
 var major = Number(process.versions.node.split(".")[0]);
 
 function handOver(node) {
-  var child = require("child_process").spawn(node, [__filename].concat(process.argv.slice(2)), { stdio: "inherit" });
+  var child;
+  // Before the start, so that no signal falls between: they are told to this program in a later turn only.
   ["SIGINT", "SIGTERM", "SIGHUP"].forEach(function (name) {
     process.on(name, function () {
       // A terminal gives Ctrl-C to both: passing it on would make it two.
       if (name !== "SIGINT" || !process.stdin.isTTY) child.kill(name);
     });
   });
+  child = require("child_process").spawn(node, [__filename].concat(process.argv.slice(2)), { stdio: "inherit" });
   child.on("error", function (error) {
     console.error("error: cannot run " + node + ": " + error.message);
     process.exitCode = 2;

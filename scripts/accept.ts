@@ -22,7 +22,8 @@ let failed = 0;
 for (const { name, says, run } of promises) {
   if (wanted.length > 0 && !wanted.includes(name)) continue;
   const begun = performance.now();
-  const line = (mark: string, text: string): void => console.log(`${mark} ${name.padEnd(8)} ${says}: ${text} (${Math.round((performance.now() - begun) / 1000)} s)`);
+  const line = (mark: string, text: string): void =>
+    console.log(`${mark} ${name.padEnd(8)} ${says}: ${text} (${Math.round((performance.now() - begun) / 1000)} s)`);
   try {
     line("ok  ", await run());
   } catch (error) {

@@ -16,10 +16,18 @@ function step(title: string, command: string, args: readonly string[]): boolean 
 const bin = (name: string): string => join(root, "node_modules", ".bin", name);
 const vitest = (project: string): readonly string[] => [join(root, "node_modules/vitest/vitest.mjs"), "run", "--project", project];
 
+/** The C compiler for static binaries: the guest is rebuilt and compared, and escape attempts are compiled. */
+function compiler(): readonly [string, string, readonly string[]] {
+  const install =
+    "command -v musl-gcc >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends musl-tools gcc >/dev/null; }";
+  return ["a compiler for the sandbox's tests", "sh", ["-c", install]];
+}
+
 const steps: readonly (readonly [string, string, readonly string[]])[] = [
   ["types", bin("tsc"), ["-p", "."]],
   ["lint", bin("oxlint"), ["--type-aware"]],
   ["format", bin("oxfmt"), ["--check"]],
+  compiler(),
   ["engine and images", "sh", [join(root, "sandbox/engine.sh"), "ensure"]],
   ["unit, contract, golden and sim tests", process.execPath, vitest("unit")],
   ["tests on the Docker engine", process.execPath, vitest("docker")],

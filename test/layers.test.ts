@@ -48,7 +48,6 @@ const DOORS: Readonly<Record<string, readonly string[]>> = {
   pino: ["src/adapters/log.ts"],
   "node:sqlite": ["src/engine/store", "src/adapters/lock.ts"],
   fastify: ["src/api"],
-  commander: ["src/cli"],
 };
 
 interface Import {

@@ -172,9 +172,41 @@ test("two agents that both say so share one workspace", () => {
 });
 
 test("a writable folder may not hold a plugin's code", () => {
-  const spec = { workspace: { path: "/work", onDelete: "retain", shared: false } };
-  const objects = [pluginOf("git", ["git"], { path: "/work/plugins/git" })];
-  expect(problems(agentOf("travel", spec), { objects, paths: { workspaces: ["/work"] } })[0]?.message).toMatch(/overlaps.*plugin\/git/);
+  const spec = { workspace: { path: "/shelf", onDelete: "retain", shared: false } };
+  const objects = [pluginOf("git", ["git"], { path: "/shelf/plugins/git" })];
+  expect(problems(agentOf("travel", spec), { objects, paths: { workspaces: ["/shelf"] } })[0]?.message).toMatch(/overlaps.*plugin\/git/);
+});
+
+test("no folder of an agent holds or lies in code of beige itself", () => {
+  const here = new URL("../..", import.meta.url).pathname.replace(/\/$/, "");
+  for (const path of [here, `${here}/plugins/memory`, `${here}/src`, `${here}/node_modules/x`]) {
+    const spec = { workspace: { path, onDelete: "retain", shared: false } };
+    expect(problems(agentOf("travel", spec), { paths: { workspaces: ["/"] } })[0]?.message).toMatch(/code of beige itself|home folder/);
+  }
+});
+
+test.each([
+  ["its own workspace", { workspace: { path: "/work/a", onDelete: "retain", shared: false } }, [{ source: "/work/a/sub", target: "/x", readOnly: true }]],
+  [
+    "its own writable mount",
+    {},
+    [
+      { source: "/work/a", target: "/x", readOnly: false },
+      { source: "/work/a/sub", target: "/y", readOnly: true },
+    ],
+  ],
+  ["another's writable mount", {}, [{ source: "/work/other/sub", target: "/y", readOnly: true }]],
+])("a mount may not lie inside %s: a link could take its place", (_name, spec, mounts) => {
+  const other = agentOf("other", {}, { mounts: [{ source: "/work/other", target: "/x", readOnly: false }] });
+  const found = problems(agentOf("travel", spec, { mounts }), { objects: [other], paths: { workspaces: ["/work"], mounts: ["/work"] } });
+  expect(found.map((one) => one.message).join()).toMatch(/overlaps .* put a link in its place/);
+});
+
+test("two agents may write the same mount, and read below one that nobody writes", () => {
+  const mount = (source: string, readOnly: boolean): Record<string, unknown> => ({ mounts: [{ source, target: "/x", readOnly }] });
+  const paths = { mounts: ["/work"] };
+  expect(problems(agentOf("travel", {}, mount("/work/a", false)), { objects: [agentOf("other", {}, mount("/work/a", false))], paths })).toEqual([]);
+  expect(problems(agentOf("travel", {}, mount("/work/a/b", true)), { objects: [agentOf("other", {}, mount("/work/a", true))], paths })).toEqual([]);
 });
 
 test("a relative path starts at the manifest's folder, and without one it is refused", () => {

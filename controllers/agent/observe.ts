@@ -1,13 +1,14 @@
 // Looks at everything of an agent; changes nothing.
 import { LABEL, type SandboxListed, type SandboxSeen } from "../../src/core/sandbox.ts";
 import type { Folder } from "../../src/core/overlap.ts";
+import { namedFolders } from "../../src/core/folders.ts";
 import type { View } from "../../src/core/kind.ts";
 import { resolvePath } from "../../src/core/paths.ts";
 import { refOf, type Agent, type Ref } from "../../src/core/resource.ts";
 import type { World } from "../../src/core/world.ts";
 import { agentId, workspacePath } from "./box.ts";
 import { listBoxes } from "./listing.ts";
-import { namedFolders, otherFolders } from "./place.ts";
+import { otherFolders } from "./place.ts";
 import type { AgentSeen, PathSeen } from "./seen.ts";
 import { kitOf } from "./tools.ts";
 

@@ -1,52 +1,35 @@
 // Host folders of agents: which they are, and which an agent may have. Pure; paths as written in `check`, real ones in `plan`.
+import { fileURLToPath } from "node:url";
 import type { Problem } from "../../src/core/errors.ts";
+import { codeFolder, namedFolders, type Named } from "../../src/core/folders.ts";
 import type { View } from "../../src/core/kind.ts";
 import { allowedBy, clashes, dangerous, type Folder, type Homes } from "../../src/core/overlap.ts";
-import { resolvePath, workspaceFolder } from "../../src/core/paths.ts";
+import { workspaceFolder } from "../../src/core/paths.ts";
 import { refName, refOf, type Agent, type Plugin } from "../../src/core/resource.ts";
 import type { Place } from "./action.ts";
 import { workspacePath } from "./box.ts";
 import type { AgentSeen, PathSeen } from "./seen.ts";
-
-/** A folder that a manifest names, and where it does. */
-export interface Named {
-  readonly folder: Folder;
-  readonly pointer: string;
-}
-
-/** The folders that the manifest itself names; a relative one without a folder to start from is left out. */
-export function namedFolders(agent: Agent, view: View): readonly Named[] {
-  const origin = view.origin(refOf(agent));
-  const owner = refName(refOf(agent));
-  const { workspace, sandbox } = agent.spec;
-  const own = workspace.path === undefined ? undefined : resolvePath(workspace.path, origin);
-  const mounts = sandbox.mounts.flatMap(({ source, readOnly }, i): Named[] => {
-    const path = resolvePath(source, origin);
-    return path === undefined
-      ? []
-      : [{ folder: { owner, path, use: "mount", writable: !readOnly }, pointer: `/spec/sandbox/mounts/${i}/source` }];
-  });
-  if (own === undefined) return mounts;
-  const folder: Folder = { owner, path: own, use: "workspace", writable: true, shared: workspace.shared };
-  return [{ folder, pointer: "/spec/workspace/path" }, ...mounts];
-}
 
 /** Folders that must not meet those of this agent: other agents' and plugins'. */
 export function otherFolders(agent: Agent, view: View): readonly Folder[] {
   const agents = (view.list("Agent") as readonly Agent[])
     .filter((other) => refName(refOf(other)) !== refName(refOf(agent)))
     .flatMap((other) => namedFolders(other, view).map((named) => named.folder));
-  const plugins = (view.list("Plugin") as readonly Plugin[]).flatMap((plugin): Folder[] => {
-    const source = plugin.spec.source.path;
-    const path = source === undefined ? undefined : resolvePath(source, view.origin(refOf(plugin)));
-    return path === undefined ? [] : [{ owner: refName(refOf(plugin)), path, use: "plugin", writable: false }];
-  });
+  const plugins = (view.list("Plugin") as readonly Plugin[]).flatMap((plugin) => codeFolder(plugin, view) ?? []);
   return [...agents, ...plugins];
 }
 
+/** A published package has all but its dependencies and its command in dist. */
+function codeFolders(): readonly string[] {
+  const here = fileURLToPath(new URL("../..", import.meta.url)).replace(/\/$/, "");
+  const whole = here.endsWith("/dist") ? here.slice(0, -"/dist".length) : here;
+  return ["bin", "controllers", "dist", "node_modules", "plugins", "sandbox", "schemas", "src"].map((name) => `${whole}/${name}`);
+}
+const CODE = codeFolders();
+
 function homesOf(agent: Agent, home: string, paths: readonly string[]): Homes {
   const users = new Set(["/root", ...paths.flatMap((path) => /^\/home\/[^/]+/.exec(path)?.[0] ?? [])]);
-  return { beige: home, own: { [refName(refOf(agent))]: workspaceFolder(home, agent.metadata) }, users: [...users] };
+  return { beige: home, code: CODE, own: { [refName(refOf(agent))]: workspaceFolder(home, agent.metadata) }, users: [...users] };
 }
 
 const ROOTS = { workspace: "workspaces", mount: "mounts" } as const;

@@ -1,4 +1,5 @@
 // Whether a plugin is to be loaded, loaded anew, tried again or unloaded. Pure.
+import type { Problem } from "../../src/core/errors.ts";
 import { fingerprint } from "../../src/core/fingerprint.ts";
 import type { Action, Plan, View, Want } from "../../src/core/kind.ts";
 import type { PluginManifest } from "../../src/core/plugin.ts";
@@ -8,7 +9,9 @@ import type { PluginSeen } from "../../src/core/world.ts";
 /** What its folder says; runs nothing. */
 export type Peeked =
   | { readonly ok: true; readonly root: string; readonly manifest: PluginManifest; readonly codeHash: string }
-  | { readonly ok: false; readonly reason: "PluginMissing" | "PluginInvalid"; readonly message: string };
+  | { readonly ok: false; readonly reason: "PluginMissing" | "PluginInvalid"; readonly message: string }
+  /** Its code lies where an agent writes. */
+  | { readonly ok: false; readonly reason: "PathRefused"; readonly message: string; readonly problems: readonly Problem[] };
 
 export interface PluginFacts {
   readonly name: string;
@@ -51,7 +54,7 @@ function stampOf(seen: PluginSeen): { readonly id: string; readonly atMs: number
     : { id: seen.fingerprint.slice(0, at), atMs: Number(seen.fingerprint.slice(at + 1)) || 0 };
 }
 
-const unload = (name: string, why: "delete" | "prune"): PluginAction => ({
+const unload = (name: string, why: "delete" | "prune" | "drift"): PluginAction => ({
   type: "unload",
   name,
   impact: "delete",
@@ -80,11 +83,23 @@ function observed(peeked: Peeked, seen: PluginSeen | undefined): Readonly<Record
   };
 }
 
+/** What runs goes as well: an agent may have written its code. */
+function planRefused(
+  name: string,
+  seen: PluginSeen | undefined,
+  { reason, message, problems }: Extract<Peeked, { reason: "PathRefused" }>,
+  shown: Readonly<Record<string, unknown>>,
+): Plan<PluginAction> {
+  const actions = seen === undefined ? [] : [unload(name, "drift")];
+  return { actions, ready: false, reason, message, refused: problems, wait: { ms: LOOK_MS }, observed: shown };
+}
+
 export function planPlugin(want: Want<Plugin> | undefined, facts: PluginFacts, view: View): Plan<PluginAction> {
   const { peeked, seen } = facts;
   if (want === undefined || peeked === undefined) return planGone(facts, "prune");
   if (want.deleting) return planGone(facts, "delete");
   const base = { actions: [], observed: observed(peeked, seen) };
+  if (!peeked.ok && peeked.reason === "PathRefused") return planRefused(facts.name, seen, peeked, base.observed);
   // An instance that runs goes on: taking it away would make it worse.
   if (!peeked.ok) return { ...base, ready: false, reason: peeked.reason, message: peeked.message, wait: { ms: LOOK_MS } };
   const lack = facts.lacking[0];

@@ -47,65 +47,77 @@ function bodyState(head: Head): State {
   return Number(length) === 0 ? { at: "done" } : { at: "bytes", left: Number(length), next: "done" };
 }
 
-export function createWire(): Wire {
-  let rest: Buffer = Buffer.alloc(0);
-  let state: State = { at: "head" };
-  let head: Head | undefined;
+interface Reading {
+  rest: Buffer;
+  state: State;
+  head: Head | undefined;
+}
 
-  /** Cuts off one line; undefined while it is not whole. */
-  const line = (): string | undefined => {
-    const end = rest.indexOf("\r\n");
-    if (end > LINE_MAX_BYTES || (end < 0 && rest.length > LINE_MAX_BYTES)) throw broken("a chunk's size line is too long");
-    if (end < 0) return undefined;
-    const text = rest.toString("latin1", 0, end);
-    rest = rest.subarray(end + 2);
-    return text;
-  };
-  const readHead = (): boolean => {
-    const end = rest.indexOf("\r\n\r\n");
-    if (end > HEAD_MAX_BYTES || (end < 0 && rest.length > HEAD_MAX_BYTES)) throw broken("its head is longer than 64 KiB");
-    if (end < 0) return false;
-    const read = parseHead(rest.toString("latin1", 0, end));
-    rest = rest.subarray(end + 4);
-    if (read.status >= 200) {
-      head = read;
-      state = bodyState(read);
-    }
-    return true;
-  };
-  const readLine = (at: "after" | "size" | "trailer"): boolean => {
-    const text = line();
-    if (text === undefined) return false;
-    if (at === "after") {
-      if (text !== "") throw broken("a chunk is longer than it says");
-      state = { at: "size" };
-    } else if (at === "trailer") {
-      if (text === "") state = { at: "done" };
-    } else {
-      const size = /^([0-9a-fA-F]{1,12})(?:;.*)?$/.exec(text)?.[1];
-      if (size === undefined) throw broken("a chunk without a size");
-      const left = Number.parseInt(size, 16);
-      state = left === 0 ? { at: "trailer" } : { at: "bytes", left, next: "after" };
-    }
-    return true;
-  };
+/** Cuts off one line; undefined while it is not whole. */
+function cutLine(reading: Reading): string | undefined {
+  const end = reading.rest.indexOf("\r\n");
+  if (end > LINE_MAX_BYTES || (end < 0 && reading.rest.length > LINE_MAX_BYTES)) throw broken("a chunk's size line is too long");
+  if (end < 0) return undefined;
+  const text = reading.rest.toString("latin1", 0, end);
+  reading.rest = reading.rest.subarray(end + 2);
+  return text;
+}
+
+function readHead(reading: Reading): boolean {
+  const { rest } = reading;
+  const end = rest.indexOf("\r\n\r\n");
+  if (end > HEAD_MAX_BYTES || (end < 0 && rest.length > HEAD_MAX_BYTES)) throw broken("its head is longer than 64 KiB");
+  if (end < 0) return false;
+  const head = parseHead(rest.toString("latin1", 0, end));
+  reading.rest = rest.subarray(end + 4);
+  // An interim answer is followed by the real one.
+  if (head.status < 200) return true;
+  reading.head = head;
+  reading.state = bodyState(head);
+  return true;
+}
+
+function afterLine(at: "after" | "size" | "trailer", text: string): State {
+  if (at === "after") {
+    if (text !== "") throw broken("a chunk is longer than it says");
+    return { at: "size" };
+  }
+  if (at === "trailer") return { at: text === "" ? "done" : "trailer" };
+  const size = /^([0-9a-fA-F]{1,12})(?:;.*)?$/.exec(text)?.[1];
+  if (size === undefined) throw broken("a chunk without a size");
+  const left = Number.parseInt(size, 16);
+  return left === 0 ? { at: "trailer" } : { at: "bytes", left, next: "after" };
+}
+
+/** One step; false when more bytes are needed. */
+function step(reading: Reading, body: Buffer[]): boolean {
+  const { state } = reading;
+  if (state.at === "done") return false;
+  if (state.at === "head") return readHead(reading);
+  if (state.at !== "bytes") {
+    const text = cutLine(reading);
+    if (text !== undefined) reading.state = afterLine(state.at, text);
+    return text !== undefined;
+  }
+  if (reading.rest.length === 0) return false;
+  const part = reading.rest.subarray(0, state.left);
+  reading.rest = reading.rest.subarray(part.length);
+  body.push(part);
+  state.left -= part.length;
+  if (state.left === 0) reading.state = { at: state.next };
+  return true;
+}
+
+export function createWire(): Wire {
+  const reading: Reading = { rest: Buffer.alloc(0), state: { at: "head" }, head: undefined };
   return {
     push(bytes) {
-      rest = rest.length === 0 ? bytes : Buffer.concat([rest, bytes]);
+      reading.rest = reading.rest.length === 0 ? bytes : Buffer.concat([reading.rest, bytes]);
       const body: Buffer[] = [];
-      for (;;) {
-        if (state.at === "done") return body;
-        if (state.at === "bytes") {
-          if (rest.length === 0) return body;
-          const part = rest.subarray(0, state.left);
-          rest = rest.subarray(part.length);
-          body.push(part);
-          state.left -= part.length;
-          if (state.left === 0) state = { at: state.next };
-        } else if (!(state.at === "head" ? readHead() : readLine(state.at))) return body;
-      }
+      while (step(reading, body));
+      return body;
     },
-    head: () => head,
-    done: () => state.at === "done",
+    head: () => reading.head,
+    done: () => reading.state.at === "done",
   };
 }

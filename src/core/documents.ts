@@ -50,7 +50,13 @@ export function readDocuments(
   const read = files.map((file) => readFile(file, parse, schemas));
   const documents = read.flatMap((r) => r.documents);
   const needFiles = new Map(read.flatMap((r) => r.needFiles).map((n) => [`${n.manifest}\0${n.path}`, n]));
-  return { documents, problems: [...read.flatMap((r) => r.problems), ...twice(documents)], needFiles: [...needFiles.values()] };
+  const problems = [...read.flatMap((r, i) => atMost(r.problems, files[i]?.name ?? "")), ...atMost(twice(documents), "all files")];
+  return { documents, problems, needFiles: [...needFiles.values()] };
+}
+
+function atMost(problems: readonly Problem[], file: string): readonly Problem[] {
+  const more = problems.length - MAX_PROBLEMS;
+  return more <= 0 ? problems : [...problems.slice(0, MAX_PROBLEMS), { message: `and ${String(more)} more problems in ${file}` }];
 }
 
 interface FileRead {

@@ -71,20 +71,24 @@ const fault = (offset: number, message: string, hint?: string): ParsedDocument =
 
 /** What costs too much is refused by its tokens, before anything is built from them. */
 function tooMuch(text: string): TextFault | undefined {
-  let offset = 0;
-  let tokens = 0;
-  let depth = 0;
-  let properties = 0;
+  let [offset, tokens, depth, properties, wrong] = [0, 0, 0, 0, 0];
+  let before = "";
   for (const token of new Lexer().lex(text)) {
-    const first = token[0];
+    // The lexer's own marks (document, flow end, scalar) are single control characters that are not in the text.
+    const mark = token === "\u0002" || token === "\u0018" || token === "\u001f";
+    const first = before === "\u001f" ? "x" : (token[0] ?? "");
     if (first === "[" || first === "{") depth++;
     else if (first === "]" || first === "}") depth--;
     else if (first === "&" || first === "*" || first === "!") properties++;
+    // Values or commas side by side are errors whose telling costs more than their text: a flood of them is not read.
+    const value = "x[{\"'*".includes(first);
+    if (value ? "x]}\"'*".includes(before) : first === "," && before === ",") wrong++;
     if (depth > MAX_DEPTH) return { offset, message: `nested more than ${String(MAX_DEPTH)} levels deep` };
+    if (wrong > MAX_FAULTS) return { offset, message: `not valid YAML in more than ${String(MAX_FAULTS)} places` };
     if (++tokens > MAX_TOKENS) return { offset, message: "file has too many entries", hint: "split it into several files" };
     if (properties > MAX_PROPERTIES) return { offset, message: `file has more than ${String(MAX_PROPERTIES)} anchors, aliases and tags` };
-    // The lexer's own marks (document, end, scalar) are single control characters that are not in the text.
-    if (token !== "\u0002" && token !== "\u0018" && token !== "\u001f") offset += token.length;
+    if (first !== " " && first !== "\t") before = first;
+    if (!mark) offset += token.length;
   }
   return undefined;
 }
@@ -215,13 +219,7 @@ function addPair(pairs: Map<string, Pair>, pair: Omit<Pair, "key"> & { readonly 
   else if (UNSAFE.has(key)) say(state, keyOffset, `key "${key}" is not allowed`);
   else if (first === undefined) pairs.set(key, { key, keyOffset, value });
   else if (state.faults.length < MAX_FAULTS)
-    say(
-    say(
-      state,
-      pair.keyOffset,
-      `key "${pair.key}" is here twice`,
-      `it is first on line ${String(lineOf(state.text, first.keyOffset))}; remove one`,
-    );
+    say(state, keyOffset, `key "${key}" is here twice`, `it is first on line ${String(lineOf(state.text, first.keyOffset))}; remove one`);
 }
 
 const lineOf = (text: string, offset: number): number => text.slice(0, offset).split("\n").length;
@@ -252,12 +250,14 @@ export function toYaml(value: unknown, options: { readonly escape?: boolean } = 
   const document = new Document(shown, { compat: "yaml-1.1", aliasDuplicateObjects: false });
   visit(document, {
     Scalar(_key, node) {
-      if (typeof node.value === "string" && AMBIGUOUS.test(node.value)) node.type = "QUOTE_DOUBLE";
+      if (typeof node.value === "string" && (AMBIGUOUS.test(node.value) || FRAGILE.test(node.value))) node.type = "QUOTE_DOUBLE";
     },
   });
   return document.toString({ lineWidth: 0 });
 }
 
+/** White space that a block of lines would lose, and characters that nobody sees. */
+const FRAGILE = /^[\s]|[ \t]$|[ \t]\n|\n[ \t]*\n?$(?<!\S\n)|[\r\u0085\u2028\u2029\ufeff\u00a0]|[\p{Cc}](?<![\n\t])/u;
 /** What a reader of YAML 1.1 takes for something else than text, besides what the library knows. */
 const AMBIGUOUS = /^(?:[=]|<<|[yYnN]|[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?|[-+]?[0-9._][0-9_.]*)$/;
 

@@ -25,6 +25,8 @@ export interface Homes {
   readonly beige: string;
   /** Folder of an agent's own workspace below BEIGE_HOME, by owner: the only part of it that may be mounted. */
   readonly own?: Readonly<Record<string, string>>;
+  /** Folders of beige's own code, real: whoever writes there is the gateway. */
+  readonly code?: readonly string[];
   /** Home folders of users, real. */
   readonly users?: readonly string[];
 }
@@ -92,6 +94,8 @@ export function dangerous(path: string, homes: Homes): string | undefined {
   if (system !== undefined)
     return path === system ? `${path} gives power over the host` : `${path} holds or lies in ${system}, which gives power over the host`;
   if (/(^|\/)(docker|containerd|podman|crio)\.sock$/.test(path)) return `${path} gives power over the host`;
+  const code = homes.code?.find((root) => overlaps(path, root));
+  if (code !== undefined) return `${path} holds or lies in ${code}, which is code of beige itself`;
   for (const home of homes.users ?? []) {
     if (path === home || within(home, path)) return `${path} is or holds a home folder`;
     const secret = PRIVATE.map((name) => `${home}/${name}`).find((root) => overlaps(path, root));
@@ -129,9 +133,20 @@ function homeClash(folder: Folder, homes: Homes): Clash | undefined {
   return { folder, message, hint: "keys, audit and other agents live there: choose a folder outside it" };
 }
 
+/** A folder inside one that an agent writes, its own as well: the agent could put a link in its place, which the next start would follow. */
+function swappable(a: Folder, b: Folder): Clash | undefined {
+  if (!isAgents(a) || !isAgents(b) || a.path === b.path) return undefined;
+  const [inner, outer] = a.path.length > b.path.length ? [a, b] : [b, a];
+  if (!outer.writable) return undefined;
+  const message = `${inner.use} ${inner.path} of ${inner.owner} overlaps ${outer.use} ${outer.path} of ${outer.owner}, who could put a link in its place`;
+  return { folder: a, other: b, message, hint: `name ${outer.path} itself, make that one readOnly, or choose another folder` };
+}
+
 /** Two folders that must not meet: writable ones with what decides about agents, and with other agents' work. */
 function pair(a: Folder, b: Folder): Clash | undefined {
   if (!overlaps(a.path, b.path)) return undefined;
+  const nested = swappable(a, b);
+  if (nested !== undefined) return nested;
   if (a.owner === b.owner && isAgents(a) && isAgents(b)) return undefined;
   const guarded = [a, b].find((f) => !isAgents(f));
   const writer = [a, b].find((f) => isAgents(f) && f.writable);

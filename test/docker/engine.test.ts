@@ -157,6 +157,13 @@ test("somebody who is not root and has no engine is told exactly what to run", (
   }
 });
 
+test("an engine that is not there is unavailable with the command that starts one", async () => {
+  const nobody = openDocker("/tmp/beige-no-such.sock");
+  await expect(nobody.ping()).rejects.toMatchObject({ code: "unavailable", hint: expect.stringContaining("engine.sh") as string });
+  expect(await codeOf(nobody.list("x"))).toBe("unavailable");
+  expect(await codeOf(nobody.exec("x", { command: ["true"], timeoutMs: 1 }))).toBe("unavailable");
+});
+
 test("a word that is none is a usage error", () => {
   expect(script("nonsense").status).toBe(2);
 });

@@ -86,8 +86,11 @@ export function openGround(socketPath = SOCKET): Ground {
         .filter((line) => line.trim() !== "" && !line.includes("/proc/[0-9]*") && !line.startsWith("tr "));
     },
     cleanup: async () => {
-      for (const label of [store, `${store}2`]) for (const { id } of await sandbox.list(label)) await sandbox.remove(id);
-      rmSync(folder, { recursive: true, force: true });
+      try {
+        for (const label of [store, `${store}2`]) for (const { id } of await sandbox.list(label)) await sandbox.remove(id);
+      } finally {
+        rmSync(folder, { recursive: true, force: true });
+      }
     },
   };
 }

@@ -69,7 +69,7 @@ export class FakePlugins implements PluginHost {
     const name = source.builtin ?? source.path ?? "";
     const found = this.#packages.get(name);
     if (found === undefined) throw new BeigeError("not_found", `plugin folder of ${name} does not exist`);
-    return { root: `/plugins/${name}`, found };
+    return { root: source.path ?? `/plugins/${name}`, found };
   }
 
   async peek(source: PluginSource) {

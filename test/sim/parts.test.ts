@@ -217,18 +217,48 @@ test("a folder of root is refused as a workspace, with the command that mends it
   expect(sim.docker.boxes.size).toBe(0);
 });
 
-test("a workspace that leads into another agent's by a link gets no container", async () => {
+test("a workspace that leads into another agent's by a link refuses the apply, and nothing is stored", async () => {
   sim = await createSim({ setUp: (m) => void Object.assign(m, { host: allowed }) });
-  await apply(sim, [provider(), agent("other", { workspace: { path: "/work/other" } })]);
+  const other = agent("other", { workspace: { path: "/work/other" } });
+  await apply(sim, [provider(), other]);
   sim.folders.links.set("/work/travel", "/work/other");
-  await apply(sim, [provider(), agent("other", { workspace: { path: "/work/other" } }), agent("travel", away)]);
-  expect(state(sim, "Ready")).toMatchObject({
-    status: "False",
-    reason: "PathRefused",
-    message: expect.stringContaining("overlaps") as string,
-  });
+  const version = sim.engine.version();
+  const { end, events } = await apply(sim, [provider(), other, agent("travel", away)]);
+  expect(end.exit).toBe(2);
+  const problems = events.flatMap((event) => (event.type === "problems" ? event.problems : []));
+  expect(problems).toMatchObject([{ path: "/spec/workspace/path", message: expect.stringContaining("overlaps") as string }]);
+  expect(problems[0]?.at?.line).toBeGreaterThan(0);
+  expect(sim.engine.version()).toBe(version);
+  expect(sim.docker.boxes.size).toBe(1);
+  expect(problemsAtRest(sim, "other")).toEqual([]);
+});
+
+test("an agent whose folder became a link while it waited gets no container", async () => {
+  sim = await createSim({ setUp: (m) => void Object.assign(m, { host: allowed }) });
+  await apply(sim, [provider(), agent("other", { workspace: { path: "/work/other" } }), agent("travel", { ...away, sandbox: { image: "absent:1" } })]);
+  sim.folders.links.set("/work/travel", "/work/other");
+  sim.docker.images.set("absent:1", "sha256:absent");
+  await converge(sim, 80_000);
+  expect(state(sim, "Ready")).toMatchObject({ status: "False", reason: "PathRefused", message: expect.stringContaining("overlaps") as string });
   expect(sim.docker.of(uidOf(sim))).toEqual([]);
   expect(problemsAtRest(sim, "other")).toEqual([]);
+});
+
+test("a plugin's code where an agent writes refuses the apply, by a link as well, and one that came to lie there is unloaded", async () => {
+  const host = { ...allowed, paths: { ...allowed.paths, plugins: ["/"] } };
+  sim = await createSim({ setUp: (m) => void Object.assign(m, { host }) });
+  const other = agent("other", { workspace: { path: "/work/other" } });
+  const mine = (path: string): object => plugin("mine", { source: { path } });
+  await apply(sim, [provider(), other]);
+  expect((await apply(sim, [mine("/work/other/code")])).end.exit).toBe(2);
+  expect((await apply(sim, [mine("/work")])).end.exit).toBe(2);
+  sim.packages.set("/code/mine", { manifest: { name: "mine", description: "Mine.", provides: {} }, codeHash: "code" });
+  expect((await apply(sim, [mine("/code/mine")])).end.exit).toBe(0);
+  expect(sim.plugins.names()).toEqual(["mine"]);
+  sim.folders.links.set("/work/other", "/code");
+  await converge(sim, 80_000);
+  expect(sim.plugins.names()).toEqual([]);
+  expect(state(sim, "Ready", "mine", "Plugin")).toMatchObject({ reason: "PathRefused" });
 });
 
 test("a link that is swapped between the check and the act refuses the container", async () => {

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { agent, sandbox, type Ground } from "./ground.ts";
+import { root } from "../../gateway.ts";
 import { swaps } from "./swaps.ts";
 
 interface Case {
@@ -48,6 +49,10 @@ function foreignFolders(ground: Ground): readonly string[] {
     `${host}/plugin`,
     `${host}/plugin/sub`,
     `${host}/dir/../plugin`,
+    root,
+    join(root, "plugins/memory"),
+    join(root, "src"),
+    join(root, "node_modules/yaml"),
   ];
 }
 
@@ -65,6 +70,7 @@ function linkedFolders(ground: Ground): readonly string[] {
     "to-root": "/",
     "to-run": "/run",
     "to-engine": "/var/run/docker.sock",
+    "to-builtin": join(root, "plugins/memory"),
     up: host,
   };
   for (const [name, target] of Object.entries(to)) symlinkSync(target, join(host, "dir", name));
@@ -79,11 +85,19 @@ function cases(ground: Ground): readonly Case[] {
   mkdirSync(join(ground.host, "bob/plug"), { recursive: true });
   plugin(join(ground.host, "bob/plug"));
   symlinkSync(join(ground.host, "bob/plug"), join(ground.host, "innocent"));
+  mkdirSync(join(ground.host, "share/sub"), { recursive: true });
+  const nested = [
+    // Its own writable folder: whoever writes there can put a link in the place of the inner one.
+    agent("greedy", `${box}\n  workspace: {path: "${ground.host}/own"}`).replace("pids: 96}", `pids: 96}, mounts: [{source: "${ground.host}/own/sub", target: /data, readOnly: true}]`),
+    agent("greedy", box.replace("pids: 96}", `pids: 96}, mounts: [{source: "${ground.host}/share", target: /a, readOnly: false}, {source: "${ground.host}/share/sub", target: /b}]`)),
+    agent("greedy", box.replace("pids: 96}", `pids: 96}, mounts: [{source: "${ground.host}/dir/up/share", target: /a, readOnly: false}, {source: "${ground.host}/share/sub", target: /b}]`)),
+  ];
   const hostile = [join(ground.host, "bob/plug"), join(ground.host, "bob/x/../plug"), join(ground.host, "innocent"), join(ground.host, "dir/up/bob/plug")];
   return [
     ...[...paths, ...relative].map((path) => ({ what: `workspace ${path}`, text: withWorkspace(path) })),
     ...[...paths, ...relative].map((path) => ({ what: `writable mount ${path}`, text: withMount(path, false) })),
     ...read.map((path) => ({ what: `mount ${path}`, text: withMount(path, true) })),
+    ...nested.map((text, i) => ({ what: `a mount in a writable folder (${i})`, text })),
     ...hostile.map((path) => ({ what: `plugin code ${path} in an agent's workspace`, text: pluginText(path, "hostile") })),
   ];
 }
