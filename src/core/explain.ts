@@ -24,7 +24,7 @@ export interface SchemaError {
 export function explainErrors(errors: readonly SchemaError[], value: unknown, schema: Schema): readonly FieldProblem[] {
   const kept = errors.filter((e) => !isNoise(e, errors, value));
   const seen = new Set<string>();
-  const typed = new Set(errors.filter((e) => e.keyword === "type" || e.keyword === "anyOf").map((e) => e.instancePath));
+  const typed = new Set(kept.filter((e) => e.keyword === "type" || e.keyword === "anyOf").map((e) => e.instancePath));
   return kept.flatMap((error): FieldProblem[] => {
     if (typed.has(error.instancePath) && !["type", "anyOf", "additionalProperties"].includes(error.keyword)) return [];
     const problem = explain(error, value, schema);
@@ -192,7 +192,7 @@ function limit(error: SchemaError): string {
     case "maxProperties":
       return `must have only ${most} of its fields`;
     case "uniqueItems":
-      return `has the same entry twice (${String(error.params["j"])} and ${String(error.params["i"])}, from 0)`;
+      return `has the same entry twice (items ${[error.params["i"], error.params["j"]].map(Number).toSorted((a, b) => a - b).join(" and ")}, from 0)`;
     case "multipleOf":
       return `must be a multiple of ${String(error.params["multipleOf"])}`;
     case "format":

@@ -34,19 +34,47 @@ export function order<R extends Named>(
       ),
     ]),
   );
-  const ordered: R[] = [];
-  const done = new Set<string>();
-  // Rounds keep the kind order; a set of n objects needs at most as many rounds as its longest chain.
-  for (let before = -1; before !== done.size;) {
-    before = done.size;
-    for (const [key, object] of byKey) {
-      if (done.has(key) || ![...(waits.get(key) ?? [])].every((need) => done.has(need))) continue;
-      done.add(key);
-      ordered.push(object);
+  const stuck = stuckKeys(waits);
+  const ordered = walk([...byKey.keys()].filter((key) => !stuck.has(key)), waits);
+  const last = [...byKey.keys()].filter((key) => stuck.has(key));
+  return {
+    ordered: [...ordered, ...last].flatMap((key) => byKey.get(key) ?? []),
+    cycles: cycles(new Map(last.flatMap((key) => (byKey.has(key) ? [[key, refTo(byKey.get(key) as R)]] : []))), waits),
+  };
+}
+
+/** Keys that lie on a cycle or need one that does: what is left when everything that can go has gone. */
+function stuckKeys(waits: ReadonlyMap<string, ReadonlySet<string>>): ReadonlySet<string> {
+  const left = new Map([...waits].map(([key, needs]) => [key, needs.size]));
+  const users = new Map<string, string[]>();
+  for (const [key, needs] of waits) for (const need of needs) users.set(need, [...(users.get(need) ?? []), key]);
+  const free = [...left].filter(([, count]) => count === 0).map(([key]) => key);
+  for (let key = free.pop(); key !== undefined; key = free.pop()) {
+    left.delete(key);
+    for (const user of users.get(key) ?? []) {
+      const count = (left.get(user) ?? 0) - 1;
+      left.set(user, count);
+      if (count === 0) free.push(user);
     }
   }
-  const stuck = [...byKey].filter(([key]) => !done.has(key));
-  return { ordered: [...ordered, ...stuck.map(([, o]) => o)], cycles: cycles(new Map(stuck.map(([key, o]) => [key, refTo(o)])), waits) };
+  return new Set(left.keys());
+}
+
+/** Each key after its needs, otherwise in the order given. Without recursion: chains may be long. */
+function walk(keys: readonly string[], waits: ReadonlyMap<string, ReadonlySet<string>>): readonly string[] {
+  const done = new Set<string>();
+  for (const start of keys) {
+    const stack = [start];
+    for (let key = stack.at(-1); key !== undefined; key = stack.at(-1)) {
+      const open = [...(waits.get(key) ?? [])].filter((need) => !done.has(need));
+      if (open.length > 0 && !done.has(key)) stack.push(...open.toReversed());
+      else {
+        done.add(key);
+        stack.pop();
+      }
+    }
+  }
+  return [...done];
 }
 
 function cycles(stuck: ReadonlyMap<string, Ref>, waits: ReadonlyMap<string, ReadonlySet<string>>): readonly (readonly Ref[])[] {

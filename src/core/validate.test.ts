@@ -23,6 +23,7 @@ test("every kind of mistake is told once, with what was expected and what was pr
     "/spec/instructions spec.instructions has no file | add file:",
     '/spec/instructions/flie unknown field "flie" in spec.instructions | did you mean "file"?',
   ]);
+  expect(told(agent({ instructions: {} }))).toEqual(["/spec/instructions spec.instructions has no file | add file:"]);
   expect(told(agent({ sandbox: { resources: { memory: "lots" } } }))).toEqual([
     "/spec/sandbox/resources/memory spec.sandbox.resources.memory is not well formed | Memory, swap included (Kubernetes quantity).",
   ]);
@@ -31,7 +32,7 @@ test("every kind of mistake is told once, with what was expected and what was pr
     '/spec/sandbox/env/A B "A B" is not allowed as a key of spec.sandbox.env | it must match ^[A-Za-z_][A-Za-z0-9_]*$',
     '/spec/sandbox/env/C spec.sandbox.env.C must be text, not boolean | quote it: "true"',
   ]);
-  expect(told(agent({ tools: ["a", "a"] }))).toEqual(["/spec/tools spec.tools has the same entry twice (0 and 1, from 0)"]);
+  expect(told(agent({ tools: ["a", "a"] }))).toEqual(["/spec/tools spec.tools has the same entry twice (items 0 and 1, from 0)"]);
   expect(told(agent({ coreTools: ["exce"] }))).toEqual(['/spec/coreTools/0 spec.coreTools[0] has an unknown value | did you mean "exec"? one of: read, write, patch, exec']);
   expect(told(object("Provider", { api: "echo", concurrency: 0 }))).toEqual(["/spec/concurrency spec.concurrency must not have this value"]);
   expect(told(object("Provider", { api: "echo", echo: { steps: [{ match: "(" }] } }))).toEqual(["/spec/echo/steps/0/match spec.echo.steps[0].match is no valid regex"]);

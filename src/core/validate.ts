@@ -100,6 +100,10 @@ function against(schema: Schema, value: unknown): readonly FieldProblem[] {
   const validate = validator(schema);
   const errors: readonly ErrorObject[] = validate(value) ? [] : (validate.errors ?? []);
   const explained = explainErrors(errors.slice(0, MAX_ERRORS), value, schema);
+  const [first] = errors;
+  // Whatever the explanations leave out: a refused value is never taken for a good one.
+  if (first && explained.length === 0 && first.instancePath !== "/apiVersion")
+    return [{ message: `object is not valid: ${first.message ?? first.keyword}`, path: first.instancePath, what: "value" }];
   const said = new Set(explained.map((p) => p.path));
   return [...explained, ...walkProblems(value, schema).filter((p) => !said.has(p.path))];
 }
@@ -110,13 +114,14 @@ export function validateDocument(document: ManifestDocument, schemas: Schemas = 
   const kind = isObject(value) && typeof value["kind"] === "string" ? value["kind"] : undefined;
   const metadata = isObject(value) ? value["metadata"] : undefined;
   const name = isObject(metadata) && typeof metadata["name"] === "string" ? metadata["name"] : undefined;
-  const object = kind === undefined ? undefined : clip(name === undefined ? kind : `${kind}/${name}`);
+  const kindVaries = document.variables("/kind").length > 0;
+  const object = kind === undefined || (kindVaries && !schemas.has(kind)) ? undefined : clip(name === undefined ? kind : `${kind}/${name}`);
   const fresh = validateObject(value, schemas).filter((p) => !document.reported(p.path));
   return fresh.map((p): Problem => {
     const at = document.at(p.path, p.what);
     const line = document.line(at.line);
     // A value that came from a variable is not repeated: the line shows the variable's name.
-    const hidden = p.path === "/kind" && document.variables("/kind").length > 0;
+    const hidden = p.path === "/kind" && kindVaries;
     return {
       message: hidden ? "unknown kind" : p.message,
       path: p.path,

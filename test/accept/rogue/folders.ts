@@ -146,6 +146,6 @@ export async function folders(ground: Ground): Promise<string> {
   const cli = await gateway.beige("apply", "-f", file);
   assert.equal(cli.code, 2, cli.out + cli.err);
   rmSync(file);
-  const swapped = await swaps(ground);
+  const swapped = await swaps();
   return `${all.length} manifests with a folder of others refused; ${swapped}`;
 }

@@ -1,3 +1,117 @@
-// A folder that becomes a link after it was checked.
-import type { Ground } from "./ground.ts";
-export const swaps = async (_ground: Ground): Promise<string> => "later";
+// A folder that becomes a link after it was checked: before the container is made, before it is started, and while it waits.
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { connect, createServer, type Server } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { makeGateway, pause, until, type Gateway } from "../../gateway.ts";
+import { agent, BASE, sandbox } from "./ground.ts";
+
+const ENGINE = "/var/run/docker.sock";
+
+/** The engine behind a socket of our own: `before` sees every request before the engine does. */
+function proxy(path: string, before: (head: string) => void): Promise<Server> {
+  const server = createServer({ allowHalfOpen: true }, (from) => {
+    const to = connect({ path: ENGINE, allowHalfOpen: true });
+    from.on("data", (chunk: Buffer) => {
+      before(chunk.subarray(0, 300).toString("latin1"));
+      to.write(chunk);
+    });
+    to.pipe(from);
+    from.on("end", () => to.end());
+    for (const socket of [from, to]) socket.on("error", () => (from.destroy(), to.destroy()));
+    for (const socket of [from, to]) socket.on("close", () => (from.destroy(), to.destroy()));
+  });
+  return new Promise((done) => server.listen(path, () => done(server)));
+}
+
+const box = sandbox("beige-tiny:1", "64Mi");
+const TARGET = "victim/diary";
+
+interface Moment {
+  readonly name: string;
+  readonly at: RegExp;
+}
+/** The first request of the engine that fits is the moment of the swap. */
+const MOMENTS: readonly Moment[] = [
+  { name: "before the create", at: /^GET \/(v[\d.]+\/)?images\// },
+  { name: "at the create", at: /^POST \/(v[\d.]+\/)?containers\/create/ },
+  { name: "at the start", at: /^POST \/(v[\d.]+\/)?containers\/[0-9a-f]+\/start/ },
+];
+
+interface Place {
+  readonly gateway: Gateway;
+  readonly host: string;
+}
+
+/** The first folder is real when it is checked; then it is the victim's. */
+async function swapOne({ gateway, host }: Place, moment: Moment, arm: (swap: () => void) => void): Promise<void> {
+  const name = moment.name.replaceAll(" ", "-");
+  const folder = join(host, name);
+  // Not made before: the gateway makes it and gives it to the agent.
+  arm(() => {
+    rmSync(`${folder}.old`, { recursive: true, force: true });
+    try {
+      renameSync(folder, `${folder}.old`);
+    } catch {
+      // Not there yet.
+    }
+    symlinkSync(join(host, "victim"), folder);
+  });
+  const text = agent(name, `${box}\n  workspace: {path: "${folder}"}`);
+  const body = { files: [{ name: "x.yaml", folder: host, text, vars: {}, files: {} }], set: name, dryRun: false, forceConflicts: false, prune: false, wait: true, timeoutMs: 8_000 };
+  let over = false;
+  const applying = gateway.stream("/api/apply", body).finally(() => (over = true));
+  // As long as it is made, and for a while after: whatever serves must not be in the victim's folder.
+  const looks = async (): Promise<void> => {
+    while (!over) {
+      const { body: answer } = await gateway.request("POST", `/api/agents/${name}/exec`, { command: "cat diary; ls -a" });
+      assert.ok(!JSON.stringify(answer).includes("diary-of-the-victim"), `swap ${moment.name}: the agent reads the victim's folder`);
+      await pause(50);
+    }
+  };
+  await Promise.all([applying, looks()]);
+  const { body: seen } = await gateway.request("GET", `/api/agents/${name}`);
+  assert.equal(seen.ready, "False", `swap ${moment.name}: ${JSON.stringify(seen)}`);
+  assert.match(seen.reason, /Refused$/, `swap ${moment.name}: ${JSON.stringify(seen)}`);
+  await until(() => containersOf(gateway, name).length === 0, 20_000, `swap ${moment.name}: no container of it is left`);
+  await gateway.beige("delete", "agent", name, "-y");
+}
+
+const containersOf = (gateway: Gateway, name: string): readonly string[] => {
+  const listed = spawnSync("docker", ["ps", "-aq", "--filter", `label=beige.dev/name=${name}`, ...gateway.containers().flatMap((id) => ["--filter", `id=${id}`])], { encoding: "utf8" });
+  return gateway.containers().length === 0 ? [] : listed.stdout.split("\n").filter(Boolean);
+};
+
+export async function swaps(): Promise<string> {
+  const host = mkdtempSync(join(tmpdir(), "beige-swap-"));
+  let moment: Moment | undefined;
+  let swap: (() => void) | undefined;
+  const server = await proxy(join(host, "docker.sock"), (head) => {
+    if (swap === undefined || moment === undefined || !moment.at.test(head)) return;
+    const now = swap;
+    swap = undefined;
+    now();
+  });
+  const gateway = makeGateway({ env: { DOCKER_HOST: `unix://${join(host, "docker.sock")}` } });
+  try {
+    writeFileSync(join(gateway.home, "host.yaml"), "paths: {workspaces: [/], mounts: [/]}\n", { mode: 0o600 });
+    mkdirSync(join(host, "victim"));
+    writeFileSync(join(host, TARGET), "diary-of-the-victim\n");
+    await gateway.start();
+    await gateway.apply(BASE);
+    for (const one of MOMENTS) {
+      await swapOne({ gateway, host }, one, (now) => {
+        moment = one;
+        swap = now;
+      });
+      assert.equal(swap, undefined, `the swap ${one.name} took place`);
+    }
+    return `a folder that became a link ${MOMENTS.map((one) => one.name).join(", ")} never served`;
+  } finally {
+    await gateway.clean();
+    server.close();
+    rmSync(host, { recursive: true, force: true });
+  }
+}
