@@ -3,13 +3,14 @@ import type { Readable } from "node:stream";
 import Dockerode from "dockerode";
 import type { Sandbox } from "../src/core/sandbox.ts";
 import type { Clock, Log } from "../src/core/world.ts";
-import { ask, passing, type AskOptions } from "./docker/ask.ts";
+import * as answer from "./docker/answer.ts";
+import { ask, LOOK_MS, passing, type AskOptions } from "./docker/ask.ts";
 import { create, inspect, list, ping, remove, short } from "./docker/containers.ts";
 import { watchEvents, type EventSource } from "./docker/events.ts";
 import { exec, logs } from "./docker/exec.ts";
 import { messageOf } from "./docker/failure.ts";
 import { limits } from "./docker/shape.ts";
-import type { Door, Engine, ImageInspected, Info, Inspected } from "./docker/words.ts";
+import type { Door, Engine } from "./docker/words.ts";
 
 const STOP_SLACK_MS = 30_000;
 const EVENTS = [
@@ -40,21 +41,21 @@ function openDoor(socketPath: string): Door {
   const docker = new Dockerode({ socketPath });
   const at = (id: string): Dockerode.Container => docker.getContainer(id);
   // The types of dockerode know `abortSignal` in some calls only; it is taken off before anything is sent in all of them.
-  const untyped = docker as unknown as { info(o: object): Promise<Info>; getEvents(o: object): Promise<Readable> };
+  const untyped = docker as unknown as { info(o: object): Promise<unknown>; getEvents(o: object): Promise<Readable> };
   const image = (ref: string): { inspect(o: object): Promise<unknown> } => docker.getImage(ref);
   return {
-    info: (abortSignal) => untyped.info({ abortSignal }),
-    list: (label, abortSignal) => docker.listContainers({ all: true, filters: { label: [label] }, abortSignal }),
-    inspect: async (id, abortSignal) => (await at(id).inspect({ abortSignal })) as unknown as Inspected,
-    image: async (ref, abortSignal) => (await image(ref).inspect({ abortSignal })) as ImageInspected,
-    create: async (options, abortSignal) => (await docker.createContainer({ ...options, abortSignal })).id,
+    info: async (abortSignal) => answer.info(await untyped.info({ abortSignal })),
+    list: async (label, abortSignal) => answer.listed(await docker.listContainers({ all: true, filters: { label: [label] }, abortSignal })),
+    inspect: async (id, abortSignal) => answer.inspected(await at(id).inspect({ abortSignal })),
+    image: async (ref, abortSignal) => answer.image(await image(ref).inspect({ abortSignal })),
+    create: async (options, abortSignal) => answer.id((await docker.createContainer({ ...options, abortSignal })).id),
     start: async (id, abortSignal) => void (await at(id).start({ abortSignal })),
     stop: async (id, t, abortSignal) => void (await at(id).stop({ t, abortSignal })),
     unpause: async (id, abortSignal) => void (await at(id).unpause({ abortSignal })),
     rename: async (id, name, abortSignal) => void (await at(id).rename({ name, abortSignal })),
     update: async (id, wanted, abortSignal) => void (await at(id).update({ ...wanted, abortSignal })),
     remove: async (id, abortSignal) => void (await at(id).remove({ force: true, v: true, abortSignal })),
-    prepare: async (id, options, abortSignal) => (await at(id).exec({ ...options, abortSignal })).id,
+    prepare: async (id, options, abortSignal) => answer.id((await at(id).exec({ ...options, abortSignal })).id),
     run: (prepared, abortSignal) => docker.getExec(prepared).start({ hijack: true, stdin: true, abortSignal }),
     events: (query, abortSignal) => untyped.getEvents({ ...query, abortSignal }),
   };
@@ -91,7 +92,7 @@ export function createDocker(options: DockerOptions): Sandbox {
     list: (store, signal) => list(engine, store, signal),
     inspect: (id, signal) => inspect(engine, id, signal),
     image: async (ref, signal) =>
-      (await ask(engine, `inspect image ${ref}`, (s) => door.image(ref, s).catch(passing(404)), { signal }))?.Id,
+      (await ask(engine, `inspect image ${ref}`, (s) => door.image(ref, s).catch(passing(404)), { signal, limitMs: LOOK_MS }))?.Id,
     create: (spec, signal) => create(engine, spec, signal),
     start: (id, signal) => change(id, "start", (s) => door.start(id, s).catch(passing(304)), { signal }),
     stop: (id, graceMs, signal) =>

@@ -1,12 +1,14 @@
 // What is mounted read-only into a sandbox: launchers, documentation of plugins, and the guest binary. Folders are changed in
 // place by renames inside them, so that a running sandbox, which has them mounted, sees the new state and hardly ever a half one.
 import { createHash, randomBytes } from "node:crypto";
+import { readdirSync, readlinkSync } from "node:fs";
 import { chmod, lstat, mkdir, readFile, readdir, readlink, rename, rm, rmdir, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { AgentId } from "../src/core/call.ts";
 import { BeigeError } from "../src/core/errors.ts";
 import { agentFolder, launcherFolder, packageFolder, socketFolder } from "../src/core/paths.ts";
 import type { Kit, Kits } from "../src/core/world.ts";
+import { createDigests, type Digest, readPlain, sha256 } from "./digests.ts";
 import { packageFiles, readTree, type Files } from "./packages.ts";
 
 /** Where every launcher leads, inside. */
@@ -15,12 +17,13 @@ const CLIENT_FILE = "tool-client";
 const TOOL_NAME = /^[a-z0-9][a-z0-9._-]{0,126}$/;
 const PACKAGE_NAME = /^[a-z0-9][a-z0-9-]{0,62}$/;
 
-type Packages = ReadonlyMap<string, Files>;
+type Packages<T> = ReadonlyMap<string, Files<T>>;
+type Digests = (path: string) => Digest | undefined;
 
-const sha256 = (data: Uint8Array | string): string => createHash("sha256").update(data).digest("hex");
+const NOTHING: Digest = { sha256: sha256(""), length: 0 };
 
 /** Names and contents, each with its length in front, so that nothing can pass for something else. */
-function hashKit(guest: string, tools: readonly string[], packages: Packages): string {
+function hashKit(guest: string, tools: readonly string[], packages: Packages<Digest>): string {
   const hash = createHash("sha256");
   const add = (text: string): void => void hash.update(`${Buffer.byteLength(text)}:${text}`);
   add("kit 1");
@@ -28,9 +31,9 @@ function hashKit(guest: string, tools: readonly string[], packages: Packages): s
   for (const tool of tools.toSorted()) add(`tool ${tool}`);
   for (const [name, files] of [...packages].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
     add(`package ${name}`);
-    for (const [path, data] of [...files].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
+    for (const [path, digest] of [...files].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
       add(path);
-      add(sha256(data));
+      add(digest.sha256);
     }
   }
   return hash.digest("hex");
@@ -45,9 +48,9 @@ function checkNames(kit: Kit): void {
   }
 }
 
-async function readPackages(kit: Kit): Promise<Packages> {
-  const packages = new Map<string, Files>();
-  for (const { name, root, files } of kit.packages) packages.set(name, await packageFiles(root, files));
+async function readPackages<T extends { readonly length: number }>(kit: Kit, read: (path: string) => T | undefined): Promise<Packages<T>> {
+  const packages = new Map<string, Files<T>>();
+  for (const { name, root, files } of kit.packages) packages.set(name, await packageFiles(root, files, read));
   return packages;
 }
 
@@ -89,7 +92,7 @@ async function writeLaunchers(folder: string, tools: readonly string[]): Promise
   for (const name of await readdir(folder)) if (!wanted.has(name)) await rm(join(folder, name), { recursive: true, force: true });
 }
 
-async function writePackage(folder: string, name: string, files: Files): Promise<void> {
+async function writePackage(folder: string, name: string, files: Files<Uint8Array>): Promise<void> {
   const fresh = temporary(folder);
   await mkdir(fresh, { mode: 0o755 });
   for (const [path, data] of files) {
@@ -102,36 +105,41 @@ async function writePackage(folder: string, name: string, files: Files): Promise
   await rm(old, { recursive: true, force: true });
 }
 
-async function writePackages(folder: string, packages: Packages): Promise<void> {
+const digested = (files: Files<Uint8Array>): Files<Digest> =>
+  new Map([...files].map(([path, data]) => [path, { sha256: sha256(data), length: data.length }]));
+
+async function writePackages(folder: string, packages: Packages<Uint8Array>, digests: Digests): Promise<void> {
   for (const [name, files] of packages) {
-    const there = await readTree(join(folder, name));
-    const same = there !== undefined && hashKit("", [], new Map([[name, there]])) === hashKit("", [], new Map([[name, files]]));
+    const there = readTree(join(folder, name), digests, NOTHING);
+    const same = there !== undefined && hashKit("", [], new Map([[name, there]])) === hashKit("", [], new Map([[name, digested(files)]]));
     if (!same) await writePackage(folder, name, files);
   }
   for (const name of await readdir(folder)) if (!packages.has(name)) await rm(join(folder, name), { recursive: true, force: true });
 }
 
-/** Names of launchers; what is none spoils the hash. */
-async function seenTools(folder: string): Promise<readonly string[]> {
-  const names = await readdir(folder);
-  const target = async (name: string): Promise<string> => {
-    const to = await readlink(join(folder, name)).catch(() => undefined);
-    return to === CLIENT ? name : `not a launcher: ${name}`;
-  };
-  return Promise.all(names.map(target));
-}
-
-async function seenPackages(folder: string): Promise<Packages> {
-  const packages = new Map<string, Files>();
-  for (const name of await readdir(folder))
-    packages.set(name, (await readTree(join(folder, name))) ?? new Map([["not a folder", Buffer.alloc(0)]]));
-  return packages;
-}
-
-async function seen(home: string, agent: AgentId): Promise<string | undefined> {
+/** Name of a launcher; what is none spoils the hash. */
+function seenTool(folder: string, name: string): string {
   try {
-    const client = await readFile(join(socketFolder(home, agent.uid), CLIENT_FILE));
-    return hashKit(sha256(client), await seenTools(launcherFolder(home, agent)), await seenPackages(packageFolder(home, agent)));
+    if (readlinkSync(join(folder, name)) === CLIENT) return name;
+  } catch {
+    // No link at all.
+  }
+  return `not a launcher: ${name}`;
+}
+
+function seenPackages(folder: string, digests: Digests): Packages<Digest> {
+  const none = new Map([["not a folder", NOTHING]]);
+  return new Map(readdirSync(folder).map((name) => [name, readTree(join(folder, name), digests, NOTHING) ?? none]));
+}
+
+/** All of it lies in the gateway's own folders on a local disk: asking in turn costs less than asking at once. */
+function seen(home: string, agent: AgentId, digests: Digests): string | undefined {
+  try {
+    const client = digests(join(socketFolder(home, agent.uid), CLIENT_FILE));
+    const bin = launcherFolder(home, agent);
+    if (client === undefined) return undefined;
+    const tools = readdirSync(bin).map((name) => seenTool(bin, name));
+    return hashKit(client.sha256, tools, seenPackages(packageFolder(home, agent), digests));
   } catch {
     return undefined;
   }
@@ -145,25 +153,37 @@ async function remove(home: string, agent: AgentId): Promise<void> {
   await rmdir(agentFolder(home, agent)).catch(() => undefined);
 }
 
-/** `guest` is the absolute path of the guest binary; it is read anew each time, so that an upgrade shows as another hash. */
+/** `guest` is the absolute path of the guest binary; it is looked at each time, so that an upgrade shows as another hash. */
 export function createKits({ home, guest }: { readonly home: string; readonly guest: string }): Kits {
+  const digests = createDigests();
+  const hashOf = async (kit: Kit): Promise<string> => {
+    const client = digests(guest);
+    if (client === undefined)
+      throw new BeigeError("not_found", `the guest binary ${guest} is not there`, { hint: "sandbox/guest/build.sh" });
+    return hashKit(client.sha256, kit.tools, await readPackages(kit, digests));
+  };
+  /** Hashes that are being made: agents of one kit that are looked at together need one. */
+  const making = new Map<string, Promise<string>>();
   return {
-    seen: (agent) => seen(home, agent),
+    seen: async (agent) => seen(home, agent, digests),
     hash: async (kit) => {
       checkNames(kit);
-      return hashKit(sha256(await readFile(guest)), kit.tools, await readPackages(kit));
+      const key = JSON.stringify([kit.tools, kit.packages]);
+      const made = making.get(key) ?? hashOf(kit).finally(() => making.delete(key));
+      making.set(key, made);
+      return made;
     },
     // The owner needs nothing: all is readable by everybody and writable by the gateway alone.
     write: async (agent, kit) => {
       checkNames(kit);
-      const packages = await readPackages(kit);
+      const packages = await readPackages(kit, readPlain);
       const binary = await readFile(guest);
       const folders = { beige: socketFolder(home, agent.uid), bin: launcherFolder(home, agent), docs: packageFolder(home, agent) };
       await ensureFolder(folders.beige, 0o711);
       await ensureFolder(folders.bin, 0o755);
       await ensureFolder(folders.docs, 0o755);
       await writeClient(folders.beige, binary);
-      await writePackages(folders.docs, packages);
+      await writePackages(folders.docs, packages, digests);
       await writeLaunchers(folders.bin, kit.tools);
     },
     remove: (agent) => remove(home, agent),

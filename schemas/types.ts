@@ -5,6 +5,7 @@ export interface Schemas {
   plugin?: PluginSpec;
   agent?: AgentSpec;
   schedule?: ScheduleSpec;
+  source?: SourceSpec;
   host?: HostPolicy;
   /**
    * Name, labels and annotations of an object; the rest is written by beige.
@@ -15,7 +16,7 @@ export interface Schemas {
      */
     name: string;
     /**
-     * Namespace of Agents and Schedules; 'default' when absent. Providers and Plugins have none.
+     * Namespace of Agents and Schedules; 'default' when absent. Providers, Plugins and Sources have none.
      */
     namespace?: string;
     /**
@@ -482,6 +483,45 @@ export interface ScheduleSpec {
   suspend: boolean;
 }
 /**
+ * Which folder, and what may follow from it.
+ */
+export interface SourceSpec {
+  /**
+   * The folder: *.yaml, *.yml and *.json in it and below are read, hidden files and folders are not. Relative paths start at this manifest's folder.
+   */
+  path: string;
+  /**
+   * Deletes objects that left the folder; deleting the Source then deletes its objects too. Without it they stay, and are released with the Source.
+   */
+  prune: boolean;
+  /**
+   * What happens when somebody deletes an object of this Source or takes its fields by force: heal puts them back, detect only reports.
+   */
+  selfHeal: "heal" | "detect";
+  /**
+   * How often the folder is read whatever the watch on it says: 30s, 5m, 1h.
+   */
+  interval: string;
+  /**
+   * Stops reading the folder; objects stay as they are.
+   */
+  suspend: boolean;
+  /**
+   * How many objects one revision may delete: a share such as 30% (then always at least one), or a number. A revision that would delete more is refused.
+   */
+  maxDeletes: string | number;
+  /**
+   * Whether a folder without any object is a revision; otherwise it is taken for an accident and refused.
+   */
+  allowEmpty: boolean;
+  /**
+   * Values of ${NAME} in the manifests; the gateway's environment is never used. No place for secrets.
+   */
+  vars: {
+    [k: string]: string;
+  };
+}
+/**
  * host.yaml in BEIGE_HOME: what the operator of this machine allows. Manifests cannot change it.
  */
 export interface HostPolicy {
@@ -490,6 +530,7 @@ export interface HostPolicy {
    */
   secrets: HostSecret[];
   paths: HostPaths;
+  sources?: HostSources;
 }
 export interface HostSecret {
   /**
@@ -529,6 +570,19 @@ export interface HostPaths {
    * Roots of plugins by path.
    */
   plugins: string[];
+}
+/**
+ * What the manifests of a Source may bring. Whoever can write its folder has this power.
+ */
+export interface HostSources {
+  /**
+   * Kinds of objects. Providers, Plugins and Sources carry the gateway's own power.
+   */
+  kinds: ("Agent" | "Schedule" | "Provider" | "Plugin" | "Source")[];
+  /**
+   * Variables of the gateway's environment that {env: NAME} may name.
+   */
+  variables: string[];
 }
 /**
  * Sent by PID 1 when it is up; the connection stays open and nothing else is sent on it.

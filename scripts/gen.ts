@@ -6,7 +6,7 @@ import { compile } from "json-schema-to-typescript";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const schemas = join(root, "schemas");
-const kinds = ["provider", "plugin", "agent", "schedule"];
+const kinds = ["provider", "plugin", "agent", "schedule", "source"];
 type Json = Record<string, unknown>;
 
 const load = (name: string): Json => JSON.parse(readFileSync(join(schemas, `${name}.json`), "utf8")) as Json;

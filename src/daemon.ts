@@ -32,6 +32,8 @@ import { createTurns } from "./gateway/turns.ts";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const ROOM = 0o700;
+/** How old the container engine's state in a health answer may be, about. */
+const HEALTH_MS = 1000;
 
 export interface DaemonOptions {
   /** Absolute path of BEIGE_HOME. */
@@ -171,7 +173,11 @@ export async function startDaemon(given: DaemonOptions): Promise<Daemon> {
   engine = createEngine({ store, kinds, world, host: base.host.policy, home, defaultHome, clock: systemClock, random: systemRandom, log });
   const version = packageVersion();
   let engineState = "unknown";
+  let lookedAtMs = Number.NEGATIVE_INFINITY;
+  /** Whoever asks for the health often does not ask the container engine as often. */
   const lookAtEngine = async (): Promise<void> => {
+    if (systemClock.monotonic() - lookedAtMs < HEALTH_MS) return;
+    lookedAtMs = systemClock.monotonic();
     engineState = await traffic.sandbox.ping().then(
       () => "ok",
       (error: unknown) => (error instanceof Error ? error.message : String(error)),

@@ -30,7 +30,7 @@ function layer(file: string): string {
 const MAY: Readonly<Record<string, readonly string[]>> = {
   schemas: [],
   "src/core": ["schemas"],
-  controllers: ["schemas", "src/core", ...["agent", "plugin", "provider", "schedule"].map((kind) => `controllers/${kind}`)],
+  controllers: ["schemas", "src/core", ...["agent", "plugin", "provider", "schedule", "source"].map((kind) => `controllers/${kind}`)],
   "src/daemon.ts": ["*"],
   "src/index.ts": ["schemas", "src/core"],
 };
@@ -48,6 +48,7 @@ const DOORS: Readonly<Record<string, readonly string[]>> = {
   pino: ["src/adapters/log.ts"],
   "node:sqlite": ["src/engine/store", "src/adapters/lock.ts"],
   fastify: ["src/api"],
+  chokidar: ["src/adapters/watch.ts"],
 };
 
 interface Import {

@@ -1,4 +1,4 @@
-// One listing of containers for all looks of one moment: at a resync every agent asks for the same one.
+// One look at containers and images for all agents of one moment: at a resync and in a plan every agent asks for the same.
 import type { Sandbox, SandboxListed } from "../../src/core/sandbox.ts";
 import type { World } from "../../src/core/world.ts";
 
@@ -13,6 +13,8 @@ interface Listing {
 }
 
 const listings = new WeakMap<Sandbox, Listing>();
+/** Images that are being asked for: an answer is not kept. */
+const asking = new WeakMap<Sandbox, Map<string, Promise<string | undefined>>>();
 
 export function listBoxes(w: World): Promise<readonly SandboxListed[]> {
   const now = w.clock.monotonic();
@@ -24,5 +26,19 @@ export function listBoxes(w: World): Promise<readonly SandboxListed[]> {
   return boxes;
 }
 
+/** Id of an image; undefined when it is not on this machine. */
+export function imageIdOf(w: World, ref: string): Promise<string | undefined> {
+  const asked = asking.get(w.sandbox) ?? new Map<string, Promise<string | undefined>>();
+  asking.set(w.sandbox, asked);
+  const known = asked.get(ref);
+  if (known !== undefined) return known;
+  const answer = w.sandbox.image(ref).finally(() => asked.delete(ref));
+  asked.set(ref, answer);
+  return answer;
+}
+
 /** After anything that makes, renames or removes a container, whether it worked or not. */
-export const forgetListing = (w: World): void => void listings.delete(w.sandbox);
+export function forgetListing(w: World): void {
+  listings.delete(w.sandbox);
+  asking.delete(w.sandbox);
+}

@@ -7,7 +7,7 @@ import { resolvePath } from "../../src/core/paths.ts";
 import { refOf, type Agent, type Ref } from "../../src/core/resource.ts";
 import type { World } from "../../src/core/world.ts";
 import { agentId, workspacePath } from "./box.ts";
-import { listBoxes } from "./listing.ts";
+import { imageIdOf, listBoxes } from "./listing.ts";
 import { otherFolders } from "./place.ts";
 import type { AgentSeen, PathSeen } from "./seen.ts";
 import { kitOf } from "./tools.ts";
@@ -88,7 +88,7 @@ export async function observeAgent(w: World, ref: Ref, agent: Agent | undefined,
   if (agent === undefined || uid === undefined) return { ...NOTHING, strays };
   const [containers, imageId, folders, kit] = await Promise.all([
     inspected(w, own),
-    w.sandbox.image(agent.spec.sandbox.image),
+    imageIdOf(w, agent.spec.sandbox.image),
     foldersSeen(w, agent, view),
     kitSeen(w, agent, view),
   ]);

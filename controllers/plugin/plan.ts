@@ -69,7 +69,8 @@ function planGone(facts: PluginFacts, why: "delete" | "prune"): Plan<PluginActio
 
 function observed(peeked: Peeked, seen: PluginSeen | undefined): Readonly<Record<string, unknown>> {
   const state = seen?.state ?? "absent";
-  if (!peeked.ok) return { state, tools: seen?.tools ?? [] };
+  // Without a folder to read nobody knows its tools, which is not the same as none.
+  if (!peeked.ok) return { state, ...(seen === undefined ? {} : { tools: seen.tools }) };
   const { manifest, root, codeHash } = peeked;
   return {
     state,

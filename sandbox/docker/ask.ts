@@ -4,6 +4,8 @@ import { engineError, statusOf } from "./failure.ts";
 import type { Engine } from "./words.ts";
 
 const REQUEST_MS = 30_000;
+/** A look takes milliseconds: an engine that has not answered one after this hangs, and a look at an object must end with that word. */
+export const LOOK_MS = 10_000;
 
 export interface AskOptions {
   readonly signal?: AbortSignal | undefined;

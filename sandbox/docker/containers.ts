@@ -8,7 +8,7 @@ import {
   type SandboxSpec,
   type SandboxState,
 } from "../../src/core/sandbox.ts";
-import { ask, passing } from "./ask.ts";
+import { ask, LOOK_MS, passing } from "./ask.ts";
 import { statusOf } from "./failure.ts";
 import { createOptions, readSeen } from "./shape.ts";
 import type { Engine, ImageDefaults } from "./words.ts";
@@ -24,7 +24,7 @@ const NO_DEFAULTS: ImageDefaults = { env: [], labels: {}, volumes: [] };
 export const short = (id: string): string => id.slice(0, 12);
 
 export async function ping(engine: Engine, signal?: AbortSignal): Promise<EngineInfo> {
-  const info = await ask(engine, "say what it is", (s) => engine.door.info(s), { signal });
+  const info = await ask(engine, "say what it is", (s) => engine.door.info(s), { signal, limitMs: LOOK_MS });
   engine.facts = { defaultRuntime: info.DefaultRuntime ?? "runc", swapLimit: info.SwapLimit ?? true };
   return {
     version: info.ServerVersion ?? "",
@@ -35,13 +35,13 @@ export async function ping(engine: Engine, signal?: AbortSignal): Promise<Engine
 }
 
 export async function list(engine: Engine, store: string, signal?: AbortSignal): Promise<readonly SandboxListed[]> {
-  const found = await ask(engine, "list containers", (s) => engine.door.list(`${LABEL.store}=${store}`, s), { signal });
+  const found = await ask(engine, "list containers", (s) => engine.door.list(`${LABEL.store}=${store}`, s), { signal, limitMs: LOOK_MS });
   return found
     .filter((one) => one.Labels?.[LABEL.store] === store)
     .map((one) => ({
       id: one.Id,
       name: (one.Names?.[0] ?? "").replace(/^\//, ""),
-      labels: one.Labels,
+      labels: one.Labels ?? {},
       state: one.State as SandboxState,
     }));
 }
@@ -49,7 +49,7 @@ export async function list(engine: Engine, store: string, signal?: AbortSignal):
 async function imageDefaults(engine: Engine, ref: string, signal?: AbortSignal): Promise<ImageDefaults | undefined> {
   const kept = engine.images.get(ref);
   if (kept !== undefined) return kept;
-  const info = await ask(engine, `inspect image ${ref}`, (s) => engine.door.image(ref, s).catch(passing(404)), { signal });
+  const info = await ask(engine, `inspect image ${ref}`, (s) => engine.door.image(ref, s).catch(passing(404)), { signal, limitMs: LOOK_MS });
   if (info === undefined) return undefined;
   const { Env, Labels, Volumes } = info.Config ?? {};
   const defaults = { env: Env ?? [], labels: Labels ?? {}, volumes: Object.keys(Volumes ?? {}) };
@@ -59,7 +59,7 @@ async function imageDefaults(engine: Engine, ref: string, signal?: AbortSignal):
 }
 
 export async function inspect(engine: Engine, id: string, signal?: AbortSignal): Promise<SandboxSeen | undefined> {
-  const info = await ask(engine, `inspect container ${short(id)}`, (s) => engine.door.inspect(id, s).catch(passing(404)), { signal });
+  const info = await ask(engine, `inspect container ${short(id)}`, (s) => engine.door.inspect(id, s).catch(passing(404)), { signal, limitMs: LOOK_MS });
   if (info === undefined) return undefined;
   if (engine.facts === undefined) await ping(engine, signal);
   // The image may be gone; what the container took from it then counts as its own.

@@ -100,3 +100,26 @@ test("a watcher that is ended while it waits returns at once", async () => {
   const watching = watchEvents(source, systemClock, { hint() {}, relist() {}, down: () => stop.abort() }, stop.signal);
   await watching;
 });
+
+test.each<[string, (stream: PassThrough) => void]>([
+  ["is empty", (stream) => void stream.end()],
+  ["is a page", (stream) => void stream.end("<html>login</html>")],
+  ["is half an event", (stream) => void stream.end(event({}).slice(0, 30))],
+  ["is cut", (stream) => void setImmediate(() => stream.destroy(new Error("cut")))],
+  ["holds one event and ends", (stream) => void stream.end(event({}))],
+])("an engine whose stream %s again and again is asked less and less often", async (_name, script) => {
+  const waits: number[] = [];
+  const stop = new AbortController();
+  const noting: Clock = {
+    ...systemClock,
+    sleep: (ms, signal) => {
+      waits.push(ms);
+      if (waits.length === 8) stop.abort();
+      return systemClock.sleep(0, signal);
+    },
+  };
+  const { source, opened } = play([script]);
+  await watchEvents(source, noting, { hint() {}, relist() {}, down() {} }, stop.signal);
+  expect(opened).toHaveLength(8);
+  expect(waits.at(-1)).toBeGreaterThan(4000);
+});

@@ -6,6 +6,8 @@ import type { Clock } from "../../src/core/world.ts";
 
 const BACKOFF_MIN_MS = 200;
 const BACKOFF_MAX_MS = 10_000;
+/** A stream that lived shorter was not worth its name: the next one waits, so that an engine that ends each at once is not asked in a loop. */
+const STEADY_MS = 5000;
 /** A line longer than this is not an event. */
 const LINE_MAX = 262_144;
 /** A silent connection is replaced after this: a proxy may have dropped it without a word. */
@@ -89,23 +91,27 @@ export async function watchEvents(source: EventSource, clock: Clock, on: Watcher
   while (!signal.aborted) {
     const scope = new AbortController();
     const inner = AbortSignal.any([signal, scope.signal]);
+    const began = clock.monotonic();
+    let steady = false;
     try {
       const stream = await source.open(since, inner);
       on.relist();
       said = false;
-      backoffMs = BACKOFF_MIN_MS;
       await followOne(stream, { clock, scope, take });
       // Ended without an error: idle, or the engine is going. Whether it still answers decides if that is worth a word.
       await source.ping(signal);
+      steady = scope.signal.aborted;
     } catch (error) {
       if (signal.aborted) return;
       if (!said) on.down(error instanceof Error ? error : new Error(String(error)));
       said = true;
-      await clock.sleep(backoffMs * (0.5 + Math.random() / 2), signal).catch(() => undefined);
-      backoffMs = Math.min(BACKOFF_MAX_MS, backoffMs * 2);
     } finally {
       scope.abort();
     }
+    if (clock.monotonic() - began >= STEADY_MS) backoffMs = BACKOFF_MIN_MS;
+    if (steady || signal.aborted) continue;
+    await clock.sleep(backoffMs * (0.5 + Math.random() / 2), signal).catch(() => undefined);
+    backoffMs = Math.min(BACKOFF_MAX_MS, backoffMs * 2);
   }
 }
 

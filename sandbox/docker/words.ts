@@ -54,6 +54,13 @@ export interface Inspected {
   readonly NetworkSettings?: { readonly Networks?: Readonly<Record<string, unknown>> | null };
 }
 
+export interface Listed {
+  readonly Id: string;
+  readonly Names?: readonly string[] | null;
+  readonly Labels?: Names | null;
+  readonly State: string;
+}
+
 export interface ImageInspected {
   readonly Id: string;
   readonly Config?: {
@@ -74,7 +81,7 @@ export interface Info {
 
 export interface Door {
   info(signal: AbortSignal): Promise<Info>;
-  list(label: string, signal: AbortSignal): Promise<readonly { Id: string; Names?: readonly string[]; Labels: Names; State: string }[]>;
+  list(label: string, signal: AbortSignal): Promise<readonly Listed[]>;
   inspect(id: string, signal: AbortSignal): Promise<Inspected>;
   image(ref: string, signal: AbortSignal): Promise<ImageInspected>;
   /** Answers the id. */

@@ -80,6 +80,8 @@ test("a resolved value is replaced in every form in which it is likely to be pri
     new URLSearchParams({ key: value }).toString(),
     Buffer.from(value).toString("base64"),
     Buffer.from(value).toString("base64url"),
+    Buffer.from(value).toString("hex"),
+    Buffer.from(value).toString("hex").toUpperCase(),
   ];
   for (const form of forms) expect(secrets.redact(`before ${form} after`), form).toContain("[secret]");
   expect(secrets.redact(value)).toBe("[secret]");
@@ -95,6 +97,22 @@ test("base64 of a text that holds the value somewhere is replaced as well", asyn
       expect(secrets.redact(encoded)).toContain("[secret]");
     }),
   );
+});
+
+test("what a cut left of a value at the end of a text is replaced, in every form", async () => {
+  const value = 'sk-12345678/+"quoted"90';
+  const secrets = make([], { K: value });
+  await secrets.resolve({ env: "K" });
+  const long = "said ".repeat(80);
+  const raw = Buffer.from(value);
+  for (const form of [value, JSON.stringify(value).slice(1), encodeURIComponent(value), raw.toString("base64"), raw.toString("hex")]) {
+    for (let left = 6; left < form.length; left += 1) {
+      expect(secrets.redact(`${long}${form.slice(0, left)}`), form.slice(0, left)).toBe(`${long}[secret]`);
+    }
+  }
+  expect(secrets.redact(`${long}sk-1`)).toBe(`${long}sk-1`);
+  expect(secrets.redact(`${long}sk-12345678 and more`)).toBe(`${long}sk-12345678 and more`);
+  expect(secrets.redact("sk-12345678")).toBe("sk-12345678");
 });
 
 test("short values are left alone: they would turn words into secrets", async () => {

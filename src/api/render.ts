@@ -4,13 +4,15 @@ import { API_VERSION, type Resource } from "../core/resource.ts";
 
 /** Kubernetes leaves out what is empty. */
 export function onWire(object: Resource): object {
-  const { namespace, managedFields, labels, annotations, finalizers, ...meta } = object.metadata;
+  const { namespace, managedFields, labels, annotations, finalizers, resourceVersion, ...meta } = object.metadata;
   return {
     apiVersion: object.apiVersion,
     kind: object.kind,
     metadata: {
       ...meta,
       ...(namespace !== "" && { namespace }),
+      // A dry run's new object has no version yet.
+      ...(resourceVersion !== "0" && { resourceVersion }),
       ...(labels !== undefined && Object.keys(labels).length > 0 && { labels }),
       ...(annotations !== undefined && Object.keys(annotations).length > 0 && { annotations }),
       ...(finalizers !== undefined && finalizers.length > 0 && { finalizers }),

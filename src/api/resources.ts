@@ -4,10 +4,10 @@ import type { RouteDeps } from "./deps.ts";
 import { paramsOf, queryOf, route, type Exchange } from "./exchange.ts";
 import { optionalText, queryFlag } from "./fields.ts";
 import { listOnWire, onWire } from "./render.ts";
-import { badRequest, Refusal } from "./status.ts";
-import { rowObject, table, wantsTable } from "./table.ts";
+import { Refusal } from "./status.ts";
+import { itemOf, rowObject, table, wantsTable } from "./table.ts";
 import { collectionOf, refOf, ROOT, type Collection } from "./target.ts";
-import { watch } from "./watch.ts";
+import { expired, watch } from "./watch.ts";
 import { create, patch, remove, update } from "./write.ts";
 
 export function resourceRoutes(app: FastifyInstance, deps: RouteDeps): void {
@@ -26,12 +26,19 @@ export function resourceRoutes(app: FastifyInstance, deps: RouteDeps): void {
     route(app, `PUT ${base}/:name`, (exchange) => update(deps, exchange));
     route(app, `PATCH ${base}/:name`, (exchange) => patch(deps, exchange));
     route(app, `DELETE ${base}/:name`, (exchange) => remove(deps, exchange));
+    // Status is read as a part of the object; nothing else has parts.
+    route(app, `GET ${base}/:name/status`, (exchange) => get(deps, exchange));
+    for (const method of ["PUT", "PATCH"]) route(app, `${method} ${base}/:name/status`, statusWrite);
     for (const method of ["GET", "PUT", "PATCH"]) route(app, `${method} ${base}/:name/*`, subresource);
   }
 }
 
 function subresource(): never {
-  throw new Refusal(404, "NotFound", "subresources are not offered", "status is part of the object; the gateway alone writes it");
+  throw new Refusal(404, "NotFound", "this subresource is not offered", "status can be read; for all else write the object itself");
+}
+
+function statusWrite(): never {
+  throw new Refusal(405, "MethodNotAllowed", "status is written by the gateway alone", "write the object itself");
 }
 
 async function list(deps: RouteDeps, exchange: Exchange): Promise<unknown> {
@@ -40,10 +47,12 @@ async function list(deps: RouteDeps, exchange: Exchange): Promise<unknown> {
   const query = queryOf(request);
   const selection = select(collection, query);
   if (queryFlag(query, "watch")) return watch(deps, exchange, { collection, selection });
-  if ((optionalText(query, "continue") ?? "") !== "") throw badRequest("continue is not offered: lists always come whole");
+  // Lists come whole whatever their limit, so that no token of ours is about.
+  if ((optionalText(query, "continue") ?? "") !== "") throw expired();
   const { items, resourceVersion } = deps.control.list(collection.info.kind, selection);
   if (!wantsTable(request.headers.accept)) return listOnWire(collection.info, items, resourceVersion);
-  return table(collection.info, items, {
+  const shown = items.map((object) => itemOf(collection.info, object));
+  return table(collection.info.columns, shown, {
     head: true,
     resourceVersion,
     now: deps.clock.now(),
@@ -80,5 +89,5 @@ async function get(deps: RouteDeps, exchange: Exchange): Promise<unknown> {
     now: deps.clock.now(),
     rowObject: rowObject(optionalText(query, "includeObject", 20)),
   };
-  return table(collection.info, [object], form);
+  return table(collection.info.columns, [itemOf(collection.info, object)], form);
 }

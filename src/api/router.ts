@@ -4,12 +4,12 @@ import { agentRoutes } from "./agents.ts";
 import { applyRoutes } from "./apply.ts";
 import { acceptBodies } from "./body.ts";
 import type { RouteDeps } from "./deps.ts";
-import { discoveryRoutes } from "./discovery.ts";
 import { execRoutes } from "./exec.ts";
 import { paramsOf } from "./exchange.ts";
 import type { Door } from "./gate.ts";
 import { healthRoutes } from "./health.ts";
 import { inspectRoutes } from "./inspect.ts";
+import { kubeRoutes } from "./kube/routes.ts";
 import { promptRoutes } from "./prompt.ts";
 import { swallow } from "./refuse.ts";
 import { resourceRoutes } from "./resources.ts";
@@ -34,7 +34,7 @@ export function router(deps: RouteDeps, doorOf: (raw: object) => Door): FastifyI
   app.setNotFoundHandler((request, reply) => onError(deps, noRoute(request), request, reply));
   acceptBodies(app, deps.limits);
   healthRoutes(app, deps, doorOf);
-  for (const add of [discoveryRoutes, resourceRoutes, applyRoutes, inspectRoutes, agentRoutes, execRoutes, promptRoutes]) add(app, deps);
+  for (const add of [kubeRoutes, resourceRoutes, applyRoutes, inspectRoutes, agentRoutes, execRoutes, promptRoutes]) add(app, deps);
   return app;
 }
 

@@ -69,7 +69,8 @@ export function failure(thrown: unknown, place: Place = {}): Status {
     apiVersion: "v1",
     metadata: {},
     status: "Failure",
-    message: error.message,
+    // Clients of Kubernetes show nothing else.
+    message: error.hint === undefined ? error.message : `${error.message}; ${error.hint}`,
     reason,
     details: details(error, place),
     code: http,

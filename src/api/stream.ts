@@ -1,4 +1,4 @@
-// Sends events as one JSON object a line, no faster than the client reads; the chunked terminator says that the end was meant.
+// Sends events as one JSON object or text a line, no faster than the client reads; the chunked terminator says that the end was meant.
 import type { ServerResponse } from "node:http";
 import type { BeigeError } from "../core/errors.ts";
 import type { Clock } from "../core/world.ts";
@@ -8,11 +8,11 @@ import { isInternal, Refusal, shownError } from "./status.ts";
 
 export interface Stream<T> {
   readonly events: (signal: AbortSignal) => AsyncIterable<T>;
-  /** The object of a line; undefined leaves the event out. */
+  /** The object, or the text, of a line; undefined leaves the event out. */
   readonly line: (event: T) => unknown;
   /** The last line when `events` throws after the head was sent. */
   readonly broken: (error: BeigeError) => unknown;
-  readonly type: "application/json" | "application/x-ndjson";
+  readonly type: "application/json" | "application/x-ndjson" | "text/plain";
   /** Sends the head before the first event: for streams that may stay silent. */
   readonly eager: boolean;
   readonly stop: AbortSignal;
@@ -69,7 +69,7 @@ async function pump<T>(
 /** False when the client is gone or was cut. */
 async function write(deps: RouteDeps, response: ServerResponse, object: unknown): Promise<boolean> {
   if (response.destroyed) return false;
-  if (response.write(`${JSON.stringify(object)}\n`)) return true;
+  if (response.write(`${typeof object === "string" ? object : JSON.stringify(object)}\n`)) return true;
   const outcome = await drained(response, deps.limits.stallMs, deps.clock);
   if (outcome === "stalled") {
     deps.log.warn("slow reader cut", { afterMs: deps.limits.stallMs });

@@ -8,11 +8,19 @@ import { badRequest, Refusal } from "./status.ts";
 /** What goes along with each row. */
 export type RowObject = "None" | "Metadata" | "Object";
 
-export interface TableForm {
-  readonly rowObject: RowObject;
-  /** Milliseconds since the epoch, for ages. */
-  readonly now: number;
+/** An object as it stands on the wire, and what a table says of it. */
+export interface Item {
+  readonly whole: { readonly metadata: { readonly resourceVersion: string } };
+  /** `now` in milliseconds since the epoch. */
+  readonly cells: (now: number) => readonly (string | number)[];
 }
+
+export type Heading = Pick<Column, "name" | "priority" | "description">;
+
+export const itemOf = (info: KindInfo, object: Resource): Item => ({
+  whole: onWire(object) as Item["whole"],
+  cells: (now) => info.columns.map((column) => column.value(object, now)),
+});
 
 /** The first form of an Accept header that we speak. */
 export function wantsTable(accept: string | undefined): boolean {
@@ -32,22 +40,26 @@ export function rowObject(value: string | undefined): RowObject {
   throw badRequest("includeObject must be None, Metadata or Object");
 }
 
-/** `head` is false for the later events of a watch, which repeat no column definitions. */
-export function table(
-  info: KindInfo,
-  objects: readonly Resource[],
-  options: TableForm & { readonly resourceVersion: string; readonly head: boolean },
-): object {
+export interface TableForm {
+  readonly rowObject: RowObject;
+  /** Milliseconds since the epoch, for ages. */
+  readonly now: number;
+  readonly resourceVersion: string;
+  /** False for the later events of a watch, which repeat no column definitions. */
+  readonly head: boolean;
+}
+
+export function table(columns: readonly Heading[], items: readonly Item[], form: TableForm): object {
   return {
     kind: "Table",
     apiVersion: "meta.k8s.io/v1",
-    metadata: { resourceVersion: options.resourceVersion },
-    columnDefinitions: options.head ? info.columns.map(definition) : null,
-    rows: objects.map((object) => row(info, object, options)),
+    metadata: { resourceVersion: form.resourceVersion },
+    columnDefinitions: form.head ? columns.map(definition) : null,
+    rows: items.map((item) => row(item, form)),
   };
 }
 
-const definition = (column: Column): object => ({
+const definition = (column: Heading): object => ({
   name: column.name,
   type: "string",
   format: column.name.toLowerCase() === "name" ? "name" : "",
@@ -55,10 +67,9 @@ const definition = (column: Column): object => ({
   priority: column.priority,
 });
 
-function row(info: KindInfo, object: Resource, form: TableForm): object {
-  const cells = info.columns.map((column) => column.value(object, form.now));
+function row(item: Item, form: TableForm): object {
+  const cells = item.cells(form.now);
   if (form.rowObject === "None") return { cells };
-  const whole = onWire(object) as { readonly metadata: object };
-  if (form.rowObject === "Object") return { cells, object: whole };
-  return { cells, object: { kind: "PartialObjectMetadata", apiVersion: "meta.k8s.io/v1", metadata: whole.metadata } };
+  if (form.rowObject === "Object") return { cells, object: item.whole };
+  return { cells, object: { kind: "PartialObjectMetadata", apiVersion: "meta.k8s.io/v1", metadata: item.whole.metadata } };
 }

@@ -17,6 +17,7 @@ export const KINDS: readonly KindName[] = [
   { kind: "Plugin", plural: "plugins", short: ["pl"], namespaced: false },
   { kind: "Agent", plural: "agents", short: ["ag"], namespaced: true },
   { kind: "Schedule", plural: "schedules", short: ["sch"], namespaced: true },
+  { kind: "Source", plural: "sources", short: ["src"], namespaced: false },
 ];
 
 const fits = (kind: KindName, word: string): boolean =>

@@ -70,7 +70,7 @@ function build(tree: Tree, place: Place, state: State): unknown {
 
 function scalar(tree: Scalar, place: Place, state: State): unknown {
   const { path } = place;
-  if (place.secret === true && !isReference(path.at(-1), tree.value)) return inTheClear(tree, path, state);
+  if (place.secret === true && !isReference(path.at(-1), tree.value)) return inTheClear(tree, path, state, path.at(-2));
   if (typeof tree.value !== "string" || !tree.value.includes("$")) return tree.value;
   const result = substitute(tree.value, state.file.vars);
   if (result.names.length > 0) state.variables.set(pointer(path), result.names);
@@ -109,11 +109,10 @@ function secretReference(tree: Scalar, path: Path, state: State): unknown {
   const name = typeof tree.value === "string" ? onlyVariable(tree.value) : undefined;
   if (name !== undefined) return { env: name };
   if (tree.value === null) return null;
-  return inTheClear(tree, path, state);
+  return inTheClear(tree, path, state, path.at(-1));
 }
 
-function inTheClear(tree: Scalar, path: Path, state: State): undefined {
-  const field = ["secret", "env"].includes(path.at(-1) ?? "") ? path.at(-2) : path.at(-1);
+function inTheClear(tree: Scalar, path: Path, state: State, field: string | undefined): undefined {
   state.secrets.push(tree);
   state.problems.push({
     message: `${dotted(path)} holds a secret in the clear`,

@@ -19,6 +19,14 @@ export const CORE_TOOLS = ["read", "write", "patch", "exec"] as const;
 export type CoreTool = (typeof CORE_TOOLS)[number];
 export const isCoreTool = (tool: string): tool is CoreTool => (CORE_TOOLS as readonly string[]).includes(tool);
 
+/** For somebody who sits at a command: its streams as they run, besides the capped output of the result. */
+export interface CallStreams {
+  /** Awaited before the next chunk: whoever reads slowly slows the command. Must not throw. */
+  readonly output: (stream: "stdout" | "stderr", data: Uint8Array) => Promise<void>;
+  /** Standard input; none when absent. Read until it ends or the command does. */
+  readonly input?: AsyncIterable<Uint8Array>;
+}
+
 export interface CallRequest {
   readonly principal: Principal;
   readonly agent: AgentId;
@@ -29,6 +37,8 @@ export interface CallRequest {
     | { readonly args: readonly string[]; readonly stdin?: Uint8Array; readonly cwd?: string };
   readonly session?: string;
   readonly parent?: string;
+  /** Of the core tool exec only. */
+  readonly streams?: CallStreams;
 }
 
 /** What a tool answered. `error` is set when it failed; output may still be there. */

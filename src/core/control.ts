@@ -108,9 +108,9 @@ export type WatchEvent =
   | { readonly type: "EXPIRED" };
 
 export interface WriteRequest {
-  readonly op: "create" | "update" | "apply" | "merge";
+  readonly op: "create" | "update" | "apply" | "merge" | "json";
   readonly ref: Ref;
-  /** Object for create, update and apply; RFC 7386 patch for merge. Unvalidated. */
+  /** Object for create, update and apply; RFC 7386 patch for merge, RFC 6902 for json. Unvalidated. */
   readonly body: unknown;
   readonly manager: string;
   readonly force: boolean;

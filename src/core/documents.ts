@@ -37,17 +37,29 @@ export interface NeededFile {
   readonly path: string;
 }
 
-type Parse = (text: string) => readonly { readonly tree?: Tree; readonly faults: readonly TextFault[] }[];
+type Parsing = (text: string) => Generator<undefined, readonly { readonly tree?: Tree; readonly faults: readonly TextFault[] }[]>;
 
 /** More are counted, not listed. */
 export const MAX_PROBLEMS = 100;
 
-export function readDocuments(
+/** Work in steps, done at once. */
+export function whole<T>(steps: Generator<undefined, T>): T {
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  }
+}
+
+export function* readingDocuments(
   files: readonly ManifestFile[],
-  parse: Parse,
+  parsing: Parsing,
   schemas: Schemas,
-): { readonly documents: readonly ManifestDocument[]; readonly problems: readonly Problem[]; readonly needFiles: readonly NeededFile[] } {
-  const read = files.map((file) => readFile(file, parse, schemas));
+): Generator<
+  undefined,
+  { readonly documents: readonly ManifestDocument[]; readonly problems: readonly Problem[]; readonly needFiles: readonly NeededFile[] }
+> {
+  const read: FileRead[] = [];
+  for (const file of files) read.push(yield* readingFile(file, parsing, schemas));
   const documents = read.flatMap((r) => r.documents);
   const needFiles = new Map(read.flatMap((r) => r.needFiles).map((n) => [`${n.manifest}\0${n.path}`, n]));
   const problems = [...read.flatMap((r, i) => atMost(r.problems, files[i]?.name ?? "")), ...atMost(twice(documents), "all files")];
@@ -65,10 +77,11 @@ interface FileRead {
   readonly needFiles: NeededFile[];
 }
 
-function readFile(file: ManifestFile, parse: Parse, schemas: Schemas): FileRead {
+function* readingFile(file: ManifestFile, parsing: Parsing, schemas: Schemas): Generator<undefined, FileRead> {
   const source = lines(file.text);
   const read: FileRead = { documents: [], problems: [], needFiles: [] };
-  for (const [i, { tree, faults }] of parse(file.text).entries()) {
+  for (const [i, { tree, faults }] of (yield* parsing(file.text)).entries()) {
+    yield;
     const index = i + 1;
     const place = (offset: number): Position => ({ file: file.name, ...source.place(offset), document: index });
     for (const f of faults) {

@@ -22,7 +22,11 @@ export interface SchemaError {
 }
 
 export function explainErrors(errors: readonly SchemaError[], value: unknown, schema: Schema): readonly FieldProblem[] {
-  const kept = errors.filter((e) => !isNoise(e, errors, value));
+  const meant = misspelt(errors, schema);
+  const kept = errors.filter(
+    (e) =>
+      !isNoise(e, errors, value) && !(e.keyword === "required" && meant.has(`${e.instancePath}/${String(e.params["missingProperty"])}`)),
+  );
   const seen = new Set<string>();
   const typed = new Set(kept.filter((e) => e.keyword === "type" || e.keyword === "anyOf").map((e) => e.instancePath));
   return kept.flatMap((error): FieldProblem[] => {
@@ -34,6 +38,17 @@ export function explainErrors(errors: readonly SchemaError[], value: unknown, sc
     seen.add(key);
     return [problem];
   });
+}
+
+/** Fields that are there under a wrong name: that they are missing goes without saying. */
+function misspelt(errors: readonly SchemaError[], schema: Schema): ReadonlySet<string> {
+  const found = errors.flatMap((e) => {
+    if (e.keyword !== "additionalProperties") return [];
+    const at = schemaAt(schema, pointerParts(e.instancePath));
+    const near = nearest(String(e.params["additionalProperty"]), Object.keys(at?.properties ?? objectBranch(at)));
+    return near === undefined ? [] : [`${e.instancePath}/${near}`];
+  });
+  return new Set(found);
 }
 
 /** Errors of branches that the value was not meant for, and those that say a second time what another one says. */
@@ -104,9 +119,13 @@ function explain(error: SchemaError, value: unknown, schema: Schema): FieldProbl
       };
     case "type":
     case "anyOf":
-      return { ...here, message: `${name} must be ${expected(at)}, not ${kindOf(given)}`, ...typeHint(given, at) };
+      return {
+        ...here,
+        message: `${name} must be ${expected(at)}, not ${at?.type === "integer" && typeof given === "number" ? "a fraction" : kindOf(given)}`,
+        ...typeHint(given, at),
+      };
     case "enum":
-      return { ...here, message: `${name} has an unknown value`, hint: enumHint(given, error.params["allowedValues"]) };
+      return { ...here, message: `${name} has an unknown value`, hint: enumHint(given, at) };
     case "const":
       return parts[0] === "apiVersion"
         ? undefined
@@ -146,7 +165,7 @@ function badKey(parts: readonly string[], key: string, at: Schema | undefined): 
 function requiredHint(at: Schema | undefined, field: string): string {
   const own = at?.properties?.[field];
   const description = own && resolve(own).description;
-  return description === undefined ? `add ${field}:` : `add ${field}: ${description}`;
+  return description === undefined ? `add ${field}:` : `add ${field}: ${description.slice(0, 1).toLowerCase()}${description.slice(1)}`;
 }
 
 function typeHint(given: unknown, at: Schema | undefined): { readonly hint?: string } {
@@ -154,13 +173,16 @@ function typeHint(given: unknown, at: Schema | undefined): { readonly hint?: str
   const types = at?.anyOf?.map((b) => resolve(b).type) ?? [at?.type];
   if (types.includes("string") && (typeof given === "number" || typeof given === "boolean"))
     return { hint: `quote it: "${String(given)}"` };
+  if (types.includes("string") && isObject(given) && (Object.hasOwn(given, "secret") || Object.hasOwn(given, "env")))
+    return { hint: "secrets do not go here: what stands here can be seen, with docker inspect for instance" };
   if (types.includes("array") && typeof given === "string") return { hint: "write a list: [ … ]" };
   const number = types.includes("integer") || types.includes("number") || types.includes("boolean");
   return number && typeof given === "string" ? { hint: "write it without quotes; a variable is always text" } : {};
 }
 
-function enumHint(given: unknown, allowed: unknown): string {
-  const words = Array.isArray(allowed) ? allowed.map(String) : [];
+function enumHint(given: unknown, at: Schema | undefined): string {
+  const later = at?.["x-beige-not-yet"];
+  const words = (at?.enum ?? []).filter((word) => !Array.isArray(later) || !later.includes(word)).map(String);
   const near = typeof given === "string" ? nearest(given, words) : undefined;
   return near === undefined ? `one of: ${listed(words)}` : `did you mean "${near}"? one of: ${listed(words)}`;
 }
@@ -192,7 +214,10 @@ function limit(error: SchemaError): string {
     case "maxProperties":
       return `must have only ${most} of its fields`;
     case "uniqueItems":
-      return `has the same entry twice (items ${[error.params["i"], error.params["j"]].map(Number).toSorted((a, b) => a - b).join(" and ")}, from 0)`;
+      return `has the same entry twice (items ${[error.params["i"], error.params["j"]]
+        .map(Number)
+        .toSorted((a, b) => a - b)
+        .join(" and ")}, from 0)`;
     case "multipleOf":
       return `must be a multiple of ${String(error.params["multipleOf"])}`;
     case "format":

@@ -9,11 +9,18 @@ interface Item {
   readonly wants: readonly string[];
 }
 const item = (kind: string, name: string, ...wants: string[]): Item => ({ kind, metadata: { name, namespace: "" }, wants });
-const needs = (i: Item): readonly Need[] => i.wants.map((w) => ({ ref: { kind: w.split("/")[0] ?? "", namespace: "", name: w.split("/")[1] ?? "" }, path: `/spec/${w}` }));
+const needs = (i: Item): readonly Need[] =>
+  i.wants.map((w) => ({ ref: { kind: w.split("/")[0] ?? "", namespace: "", name: w.split("/")[1] ?? "" }, path: `/spec/${w}` }));
 const key = (i: Item): string => `${i.kind}/${i.metadata.name}`;
 
 test("what is needed comes first, and the rest keeps kinds together in their order", () => {
-  const items = [item("Schedule", "s", "Agent/a"), item("Agent", "b", "Agent/a", "Provider/p"), item("Agent", "a", "Provider/p"), item("Plugin", "x"), item("Provider", "p")];
+  const items = [
+    item("Schedule", "s", "Agent/a"),
+    item("Agent", "b", "Agent/a", "Provider/p"),
+    item("Agent", "a", "Provider/p"),
+    item("Plugin", "x"),
+    item("Provider", "p"),
+  ];
   expect(order(items, needs).ordered.map(key)).toEqual(["Provider/p", "Plugin/x", "Agent/a", "Agent/b", "Schedule/s"]);
 });
 
@@ -23,18 +30,31 @@ test("the order does not depend on the order of the files, but for equals of one
 });
 
 test("cycles are told and lose no object", () => {
-  const items = [item("Agent", "c", "Agent/a"), item("Agent", "a", "Agent/b"), item("Agent", "b", "Agent/a"), item("Provider", "p"), item("Agent", "self", "Agent/self")];
+  const items = [
+    item("Agent", "c", "Agent/a"),
+    item("Agent", "a", "Agent/b"),
+    item("Agent", "b", "Agent/a"),
+    item("Provider", "p"),
+    item("Agent", "self", "Agent/self"),
+  ];
   const { ordered, cycles } = order(items, needs);
   expect(ordered).toHaveLength(5);
-  expect(cycleProblems(cycles).map((p) => p.message)).toEqual(["objects need each other: Agent/a -> Agent/b -> Agent/a", "objects need each other: Agent/self -> Agent/self"]);
+  expect(cycleProblems(cycles).map((p) => p.message)).toEqual([
+    "objects need each other: Agent/a -> Agent/b -> Agent/a",
+    "objects need each other: Agent/self -> Agent/self",
+  ]);
 });
 
 test("every order respects every need that can be respected", () => {
   const names = ["a", "b", "c", "d", "e"];
-  const graphs = fc.array(fc.record({ name: fc.constantFrom(...names), wants: fc.uniqueArray(fc.constantFrom(...names)) }), { maxLength: 8 });
+  const graphs = fc.array(fc.record({ name: fc.constantFrom(...names), wants: fc.uniqueArray(fc.constantFrom(...names)) }), {
+    maxLength: 8,
+  });
   fc.assert(
     fc.property(graphs, (raw) => {
-      const items = [...new Map(raw.map((r) => [r.name, item("Agent", r.name, ...r.wants.filter((w) => w < r.name).map((w) => `Agent/${w}`))])).values()];
+      const items = [
+        ...new Map(raw.map((r) => [r.name, item("Agent", r.name, ...r.wants.filter((w) => w < r.name).map((w) => `Agent/${w}`))])).values(),
+      ];
       const { ordered, cycles } = order(items, needs);
       expect(cycles).toEqual([]);
       const place = new Map(ordered.map((o, i) => [key(o), i]));
@@ -54,7 +74,12 @@ test("references that lead nowhere are told with the nearest name", () => {
   const items = [item("Agent", "a", "Provider/antropic", "Provider/live", "Plugin/git"), item("Provider", "anthropic")];
   const problems = unknownReferences(items, needs, (ref) => ref.name === "live");
   expect(problems).toEqual([
-    { message: 'Provider "antropic" does not exist', path: "/spec/Provider/antropic", object: "Agent/a", hint: 'did you mean "anthropic"?' },
+    {
+      message: 'Provider "antropic" does not exist',
+      path: "/spec/Provider/antropic",
+      object: "Agent/a",
+      hint: 'did you mean "anthropic"?',
+    },
     { message: 'Plugin "git" does not exist', path: "/spec/Plugin/git", object: "Agent/a", hint: "there are no Plugins" },
   ]);
 });

@@ -13,7 +13,7 @@ interface Named {
 const refTo = (object: Named): Ref => ({ kind: object.kind, namespace: object.metadata.namespace ?? "", name: object.metadata.name });
 
 /** Among objects that do not need each other: by kind, then as they came. Others follow in the order of their first appearance. */
-export const KIND_ORDER: readonly string[] = ["Provider", "Plugin", "Agent", "Schedule"];
+export const KIND_ORDER: readonly string[] = ["Provider", "Plugin", "Agent", "Schedule", "Source"];
 
 /** Needed objects first. Objects of a cycle come last, in kind order, and each cycle is reported. */
 export function order<R extends Named>(
@@ -35,7 +35,10 @@ export function order<R extends Named>(
     ]),
   );
   const stuck = stuckKeys(waits);
-  const ordered = walk([...byKey.keys()].filter((key) => !stuck.has(key)), waits);
+  const ordered = walk(
+    [...byKey.keys()].filter((key) => !stuck.has(key)),
+    waits,
+  );
   const last = [...byKey.keys()].filter((key) => stuck.has(key));
   return {
     ordered: [...ordered, ...last].flatMap((key) => byKey.get(key) ?? []),

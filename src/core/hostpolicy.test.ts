@@ -12,11 +12,33 @@ const policy: HostPolicy = {
 };
 
 test("a host matches by whole labels, whatever the case, and by port where one is named", () => {
-  for (const [pattern, host] of [["api.x.com", "API.x.com:443"], ["api.x.com", "api.x.com."], ["api.x.com:443", "api.x.com:443"], ["*.x.com", "a.b.x.com:1"], ["*.X.com:443", "a.x.COM:443"], ["[::1]:80", "[::1]:80"], ["127.0.0.1", "127.0.0.1:9"]] as const)
+  for (const [pattern, host] of [
+    ["api.x.com", "API.x.com:443"],
+    ["api.x.com", "api.x.com."],
+    ["api.x.com:443", "api.x.com:443"],
+    ["*.x.com", "a.b.x.com:1"],
+    ["*.X.com:443", "a.x.COM:443"],
+    ["[::1]:80", "[::1]:80"],
+    ["127.0.0.1", "127.0.0.1:9"],
+  ] as const)
     expect([pattern, host, hostMatches(pattern, host)]).toEqual([pattern, host, true]);
   for (const [pattern, host] of [
-    ["x.com", "evilx.com"], ["x.com", "x.com.evil.net"], ["x.com", "a.x.com"], ["*.x.com", "x.com"], ["*.x.com", "evilx.com"], ["*.x.com", ".x.com"], ["*.x.com", "a..x.com"],
-    ["x.com:443", "x.com"], ["x.com:443", "x.com:4430"], ["x.com", "x.com@evil.net"], ["x.com", "x.com/evil"], ["*", "x.com"], ["", ""], ["*.com", "com"], ["x.com", "x.com\n"], ["x.com", "xacom"],
+    ["x.com", "evilx.com"],
+    ["x.com", "x.com.evil.net"],
+    ["x.com", "a.x.com"],
+    ["*.x.com", "x.com"],
+    ["*.x.com", "evilx.com"],
+    ["*.x.com", ".x.com"],
+    ["*.x.com", "a..x.com"],
+    ["x.com:443", "x.com"],
+    ["x.com:443", "x.com:4430"],
+    ["x.com", "x.com@evil.net"],
+    ["x.com", "x.com/evil"],
+    ["*", "x.com"],
+    ["", ""],
+    ["*.com", "com"],
+    ["x.com", "x.com\n"],
+    ["x.com", "xacom"],
   ] as const)
     expect([pattern, host, hostMatches(pattern, host)]).toEqual([pattern, host, false]);
 });
@@ -35,12 +57,22 @@ test("a secret goes only to the hosts that it is bound to", () => {
 });
 
 test("an unknown secret suggests the nearest, and the shorthand of the operator is bound by its object", () => {
-  expect(secretAllowed(policy, { secret: "opnai" }, "x")).toMatchObject({ ok: false, reason: "SecretUnknown", hint: 'did you mean "openai"? beige secret set opnai adds it' });
+  expect(secretAllowed(policy, { secret: "opnai" }, "x")).toMatchObject({
+    ok: false,
+    reason: "SecretUnknown",
+    hint: 'did you mean "openai"? beige secret set opnai adds it',
+  });
   expect(secretAllowed(policy, { env: "KEY" }, "x.com:443")).toEqual({ ok: true, env: "KEY" });
-  for (const odd of [{}, { env: "A", secret: "openai" }]) expect(secretAllowed(policy, odd, "api.openai.com:443")).toMatchObject({ ok: false, reason: "SecretMalformed" });
+  for (const odd of [{}, { env: "A", secret: "openai" }])
+    expect(secretAllowed(policy, odd, "api.openai.com:443")).toMatchObject({ ok: false, reason: "SecretMalformed" });
 });
 
 test("the host of an address always has its port", () => {
-  expect([hostOf("https://API.x.com/v1"), hostOf("http://127.0.0.1:8080/v1"), hostOf("http://x"), hostOf("https://[::1]/")]).toEqual(["api.x.com:443", "127.0.0.1:8080", "x:80", "[::1]:443"]);
+  expect([hostOf("https://API.x.com/v1"), hostOf("http://127.0.0.1:8080/v1"), hostOf("http://x"), hostOf("https://[::1]/")]).toEqual([
+    "api.x.com:443",
+    "127.0.0.1:8080",
+    "x:80",
+    "[::1]:443",
+  ]);
   for (const bad of ["", "ftp://x", "file:///etc/passwd", "x.com", "https://"]) expect(hostOf(bad)).toBeUndefined();
 });

@@ -8,10 +8,12 @@ import { sameSpec } from "./diff.ts";
 import { plainValue } from "./tree.ts";
 import { validateDocument } from "./validate.ts";
 
-const read = (text: string, more: Partial<ManifestFile> = {}): Manifests => readManifests([{ name: "s.yaml", text, vars: {}, files: {}, ...more }]);
+const read = (text: string, more: Partial<ManifestFile> = {}): Manifests =>
+  readManifests([{ name: "s.yaml", text, vars: {}, files: {}, ...more }]);
 const agent = (spec: string, name = "travel"): string =>
   `apiVersion: beige.dev/v1\nkind: Agent\nmetadata: {name: ${name}}\nspec:\n  model: {provider: p, id: m}\n${spec}`;
-const spec = (m: Manifests, index = 0): Record<string, unknown> => (m.documents[index]?.value as { spec: Record<string, unknown> }).spec;
+const valueOf = (m: Manifests, index = 0): Record<string, unknown> => (m.documents[index]?.value ?? {}) as Record<string, unknown>;
+const spec = (m: Manifests, index = 0): Record<string, unknown> => valueOf(m, index)["spec"] as Record<string, unknown>;
 const places = (m: Manifests): readonly string[] => m.problems.map((p) => `${String(p.at?.line)}:${String(p.at?.column)} ${p.message}`);
 
 test("empty and comment-only documents are skipped and still counted", () => {
@@ -21,7 +23,8 @@ test("empty and comment-only documents are skipped and still counted", () => {
     [1, "a"],
     [4, "b"],
   ]);
-  for (const nothing of ["", "\n", "# c\n", "---\n", "--- \n...\n---\n", "\ufeff", "~", "null"]) expect([nothing, read(nothing).documents]).toEqual([nothing, []]);
+  for (const nothing of ["", "\n", "# c\n", "---\n", "--- \n...\n---\n", "\ufeff", "~", "null"])
+    expect([nothing, read(nothing).documents]).toEqual([nothing, []]);
 });
 
 test("positions count from the start of the file, whatever the document and the line ends", () => {
@@ -38,19 +41,25 @@ test("a key that is there twice is refused, and both lines are named", () => {
   const m = read(agent("  tools: [a]\n  suspend: true\n  tools: [b]\n"));
   expect(places(m)).toEqual(['8:3 key "tools" is here twice']);
   expect(m.problems[0]?.hint).toBe("it is first on line 6; remove one");
-  for (const twice of ['  env: {A: 1, "A": 2}\n', "  1: a\n  '1': b\n", "  ? x\n  : 1\n  x: 2\n"]) expect(places(read(agent(twice)))[0]).toMatch(/here twice/);
+  for (const twice of ['  env: {A: 1, "A": 2}\n', "  1: a\n  '1': b\n", "  ? x\n  : 1\n  x: 2\n"])
+    expect(places(read(agent(twice)))[0]).toMatch(/here twice/);
 });
 
 test("an object that is there twice is refused, over files too", () => {
   const files = [agent(""), `---\n${agent("")}`].map((text, i) => ({ name: `${String(i)}.yaml`, text, vars: {}, files: {} }));
   const m = readManifests(files);
-  expect(m.problems.map((p) => [p.message, p.at?.file, p.hint])).toEqual([["Agent/travel is here twice", "1.yaml", "it is first at 0.yaml:3; rename or remove one"]]);
+  expect(m.problems.map((p) => [p.message, p.at?.file, p.hint])).toEqual([
+    ["Agent/travel is here twice", "1.yaml", "it is first at 0.yaml:3; rename or remove one"],
+  ]);
   expect(read(`${agent("")}---\n${agent("").replace("{name: travel}", "{name: travel, namespace: b}")}`).problems).toEqual([]);
   expect(read(`${agent("")}---\n${agent("").replace("{name: travel}", "{name: travel, namespace: default}")}`).problems).toHaveLength(1);
 });
 
 test("merges work, also twice, and own keys win", () => {
-  const text = agent("  sandbox:\n    env:\n      <<: *a\n      <<: [*b, *c]\n      A: own\n").replace("metadata: {name: travel}", "metadata: {name: travel, labels: &a {A: '1', B: '1'}, annotations: &b {B: '2', C: '2'}}\nx: &c {C: '3', D: '3'}");
+  const text = agent("  sandbox:\n    env:\n      <<: *a\n      <<: [*b, *c]\n      A: own\n").replace(
+    "metadata: {name: travel}",
+    "metadata: {name: travel, labels: &a {A: '1', B: '1'}, annotations: &b {B: '2', C: '2'}}\nx: &c {C: '3', D: '3'}",
+  );
   const m = read(text);
   expect(m.problems).toEqual([]);
   expect(spec(m)["sandbox"]).toEqual({ env: { A: "own", B: "1", C: "2", D: "3" } });
@@ -59,7 +68,13 @@ test("merges work, also twice, and own keys win", () => {
 });
 
 test("an alias bomb, deep nesting and endless entries are ordinary problems, fast and small", () => {
-  const levels = Array.from({ length: 9 }, (_, i) => `l${String(i + 1)}: &l${String(i + 1)} [${Array(10).fill(`*l${String(i)}`).join(",")}]`);
+  const levels = Array.from(
+    { length: 9 },
+    (_, i) =>
+      `l${String(i + 1)}: &l${String(i + 1)} [${Array(10)
+        .fill(`*l${String(i)}`)
+        .join(",")}]`,
+  );
   const hostile: Record<string, string> = {
     bomb: `l0: &l0 [x,x]\n${levels.join("\n")}\n`,
     "merge bomb": `a: &a {${Array.from({ length: 900 }, (_, i) => `k${String(i)}: 1`).join(", ")}}\nb:\n${"  - {<<: *a}\n".repeat(1500)}`,
@@ -102,20 +117,30 @@ test("unknown tags, unresolved aliases and keys that reach for a prototype are r
 
 test("variables go into every text, once, and are told where they are missing", () => {
   const vars = { HOST: "h", DEEP: "${HOST}" };
-  const m = read(agent('  instructions: |\n    on ${HOST} $${HOST}\n    costs $5\n  sandbox: {env: {A: "${DEEP}", B: "x-${NONE:-d}"}}\n  tools: ["${HOST}"]\n'), { vars });
+  const m = read(
+    agent(
+      '  instructions: |\n    on ${HOST} $${HOST}\n    costs $5\n  sandbox: {env: {A: "${DEEP}", B: "x-${NONE:-d}"}}\n  tools: ["${HOST}"]\n',
+    ),
+    { vars },
+  );
   expect(m.problems).toEqual([]);
   expect(spec(m)).toMatchObject({ instructions: "on h ${HOST}\ncosts $5\n", sandbox: { env: { A: "${HOST}", B: "x-d" } }, tools: ["h"] });
   expect(m.documents[0]?.variables("/spec/sandbox/env/A")).toEqual(["DEEP"]);
   const bad = read(agent("  sandbox:\n    env:\n      A: 'a ${ONE} ${TWO'\n      B: \"\\tx ${ONE}\"\n"));
   expect(places(bad)).toEqual(["8:13 ${ONE} is not set", '8:20 "${TWO" is no variable', "9:15 ${ONE} is not set"]);
-  expect(bad.problems[0]).toMatchObject({ path: "/spec/sandbox/env/A", object: "Agent/travel", hint: "set it, or give a default: ${ONE:-}" });
+  expect(bad.problems[0]).toMatchObject({
+    path: "/spec/sandbox/env/A",
+    object: "Agent/travel",
+    hint: "set it, or give a default: ${ONE:-}",
+  });
 });
 
 test("a variable inside braces is told to be quoted", () => {
   expect(read(agent("  sandbox: {env: {A: ${X}}}\n")).problems[0]?.hint).toMatch(/quote/);
 });
 
-const provider = (apiKey: string): string => `apiVersion: beige.dev/v1\nkind: Provider\nmetadata: {name: p}\nspec:\n  api: echo\n  apiKey: ${apiKey}\n`;
+const provider = (apiKey: string): string =>
+  `apiVersion: beige.dev/v1\nkind: Provider\nmetadata: {name: p}\nspec:\n  api: echo\n  apiKey: ${apiKey}\n`;
 
 test("a whole variable in a secret field is a reference, and its value is never looked at", () => {
   expect(spec(read(provider("${KEY}"), { vars: { KEY: "sk-live-abcdefghijk" } }))["apiKey"]).toEqual({ env: "KEY" });
@@ -125,16 +150,33 @@ test("a whole variable in a secret field is a reference, and its value is never 
 
 test("a secret in the clear is refused with the fix and never repeated, nor is its line", () => {
   const secret = "sk-ant-api03-s3cr3ts3cr3t";
-  const forms = [secret, `"${secret}"`, `|\n    ${secret}`, `{value: ${secret}}`, `{secret: ${secret}}`, `{env: ${secret}}`, `[${secret}]`, `{secret: a, x: ${secret}}`, `"x${secret}\${KEY}"`, `{api: {key: ${secret}}}`];
+  const forms = [
+    secret,
+    `"${secret}"`,
+    `|\n    ${secret}`,
+    `{value: ${secret}}`,
+    `{secret: ${secret}}`,
+    `{env: ${secret}}`,
+    `[${secret}]`,
+    `{secret: a, x: ${secret}}`,
+    `"x${secret}\${KEY}"`,
+    `{api: {key: ${secret}}}`,
+  ];
   for (const form of forms) {
-    for (const text of [provider(form), provider(form).replace("Provider", "Provdier"), `${provider(form)}  wrong: ${secret}\n  bad: [\n`]) {
+    for (const text of [
+      provider(form),
+      provider(form).replace("Provider", "Provdier"),
+      `${provider(form)}  wrong: ${secret}\n  bad: [\n`,
+    ]) {
       const m = read(text, { vars: { KEY: secret } });
       const all = [...m.problems, ...m.documents.flatMap((d) => validateDocument(d))];
       expect(all.length).toBeGreaterThan(0);
       expect([form, JSON.stringify(all).includes("s3cr3t")]).toEqual([form, false]);
     }
   }
-  expect(read(provider(secret)).problems[0]?.hint).toBe("name it instead: apiKey: {secret: NAME} (beige secret set NAME), or apiKey: {env: VARIABLE}");
+  expect(read(provider(secret)).problems[0]?.hint).toBe(
+    "name it instead: apiKey: {secret: NAME} (beige secret set NAME), or apiKey: {env: VARIABLE}",
+  );
 });
 
 test("a line that also holds a secret is not shown for another problem of it", () => {
@@ -157,26 +199,59 @@ test("text files become text, are asked for once, and stay below the folder", ()
 });
 
 test("what get prints can be applied: status and written metadata are dropped, words keep their meaning", () => {
-  const m = read(`${agent("")}status: {observedGeneration: 1}\n`.replace("{name: travel}", "{name: travel, uid: u, resourceVersion: '5', generation: 2, creationTimestamp: t, managedFields: [], finalizers: [x]}"));
+  const m = read(
+    `${agent("")}status: {observedGeneration: 1}\n`.replace(
+      "{name: travel}",
+      "{name: travel, uid: u, namespace: '', resourceVersion: '5', generation: 2, creationTimestamp: t, managedFields: [], finalizers: [x]}",
+    ),
+  );
   expect(Object.keys(m.documents[0]?.value as object)).toEqual(["apiVersion", "kind", "metadata", "spec"]);
-  expect((m.documents[0]?.value as { metadata: object }).metadata).toEqual({ name: "travel" });
+  expect(valueOf(m)["metadata"]).toEqual({ name: "travel" });
 });
 
 test("printed YAML quotes what a YAML 1.1 reader would take for something else", () => {
-  const words = ["no", "yes", "on", "off", "y", "n", "12:30", "0o7", "010", "1_000", "0b1", "~", "null", "2001-01-01", "1e3", ".5", "=", "<<", "", " a", "true", "0x1f"];
+  const words = [
+    "no",
+    "yes",
+    "on",
+    "off",
+    "y",
+    "n",
+    "12:30",
+    "0o7",
+    "010",
+    "1_000",
+    "0b1",
+    "~",
+    "null",
+    "2001-01-01",
+    "1e3",
+    ".5",
+    "=",
+    "<<",
+    "",
+    " a",
+    "true",
+    "0x1f",
+  ];
   const out = toYaml(words);
   for (const line of out.trim().split("\n")) expect([line, /^- ["']/.test(line)]).toEqual([line, true]);
   expect(plainValue(parseYaml(out).tree ?? { kind: "seq", offset: 0, items: [] })).toEqual(words);
 });
 
 test("printed text comes back the same, variables and all", () => {
-  const json = fc.jsonValue({ maxDepth: 4, stringUnit: fc.constantFrom("a", "$", "{", "}", ":", "-", "#", "\n", " ", "'", '"', "é", "😀", "\\", "\t", "!", "&", "*", "%") });
+  const json = fc.jsonValue({
+    maxDepth: 4,
+    stringUnit: fc.constantFrom("a", "$", "{", "}", ":", "-", "#", "\n", " ", "'", '"', "é", "😀", "\\", "\t", "!", "&", "*", "%"),
+  });
   fc.assert(
     fc.property(fc.dictionary(fc.stringMatching(/^[a-z]{1,5}$/), json), (value) => {
       // -0 is printed as 0, as JSON does.
-      const clean = JSON.parse(JSON.stringify(value), (_key, v: unknown) => (Number.isInteger(v) && !Number.isSafeInteger(v) ? 0 : v)) as unknown;
+      const clean = JSON.parse(JSON.stringify(value), (_key, v: unknown) =>
+        Number.isInteger(v) && !Number.isSafeInteger(v) ? 0 : v,
+      ) as unknown;
       const m = read(toYaml({ x: clean }, { escape: true }));
-      expect([m.problems, (m.documents[0]?.value as { x: unknown }).x]).toEqual([[], clean]);
+      expect([m.problems, valueOf(m)["x"]]).toEqual([[], clean]);
     }),
     { numRuns: 500 },
   );
@@ -188,7 +263,10 @@ test("applying what was rendered changes nothing", () => {
     model: fc.record({ provider: fc.constant("p"), id: fc.stringMatching(/^[a-z]{1,8}$/) }),
     instructions: words,
     tools: fc.uniqueArray(fc.stringMatching(/^[a-z]{1,8}$/), { maxLength: 4 }),
-    sandbox: fc.record({ env: fc.dictionary(fc.stringMatching(/^[A-Z]{1,4}$/), words), resources: fc.record({ memory: fc.constantFrom("1Gi", "1G", 1073741824) }) }),
+    sandbox: fc.record({
+      env: fc.dictionary(fc.stringMatching(/^[A-Z]{1,4}$/), words),
+      resources: fc.record({ memory: fc.constantFrom("1Gi", "1G", 1073741824) }),
+    }),
   });
   fc.assert(
     fc.property(specs, (value) => {
@@ -203,5 +281,8 @@ test("applying what was rendered changes nothing", () => {
 });
 
 test("JSON is read too", () => {
-  expect(read(JSON.stringify({ apiVersion: "beige.dev/v1", kind: "Plugin", metadata: { name: "x" }, spec: { source: { builtin: "x" } } })).documents[0]?.ref).toEqual({ kind: "Plugin", namespace: "", name: "x" });
+  expect(
+    read(JSON.stringify({ apiVersion: "beige.dev/v1", kind: "Plugin", metadata: { name: "x" }, spec: { source: { builtin: "x" } } }))
+      .documents[0]?.ref,
+  ).toEqual({ kind: "Plugin", namespace: "", name: "x" });
 });

@@ -3,7 +3,7 @@ import { Composer, Document, Lexer, LineCounter, Parser, isAlias, isMap, isScala
 import type { ParsedNode, Scalar as YamlScalar, YAMLMap } from "yaml";
 import type { ManifestFile } from "./control.ts";
 import type { Problem } from "./errors.ts";
-import { readDocuments } from "./documents.ts";
+import { readingDocuments, whole } from "./documents.ts";
 import type { ManifestDocument, NeededFile } from "./documents.ts";
 import { SCHEMAS } from "./schema.ts";
 import type { Schemas } from "./schema.ts";
@@ -14,10 +14,14 @@ export type { ManifestDocument, NeededFile } from "./documents.ts";
 
 /** Bytes of one file, about; text files beside it have their own limit. */
 export const MAX_FILE = 4 * 1024 * 1024;
-const MAX_TOKENS = 200_000;
+/** Words and marks of one file, and of one document: what costs time are long documents. */
+const MAX_TOKENS = 400_000;
+const MAX_DOCUMENT_TOKENS = 100_000;
+/** Between two steps of reading; a whole document is one, too. */
+const TOKENS_A_STEP = 1000;
 const MAX_DEPTH = 100;
 /** Values of one file after every alias and merge. */
-const MAX_VALUES = 100_000;
+const MAX_VALUES = 200_000;
 const MAX_PROPERTIES = 2000;
 const MAX_FAULTS = 100;
 
@@ -28,9 +32,12 @@ export interface Manifests {
 }
 
 /** Everything that the files say, and everything that is wrong with their text. Never throws for what is in them. */
-export function readManifests(files: readonly ManifestFile[], schemas: Schemas = SCHEMAS): Manifests {
-  return readDocuments(files, parseTrees, schemas);
-}
+export const readManifests = (files: readonly ManifestFile[], schemas: Schemas = SCHEMAS): Manifests =>
+  whole(readingManifests(files, schemas));
+
+/** The same in steps of a few milliseconds at most, for whoever has other things to do in between. */
+export const readingManifests = (files: readonly ManifestFile[], schemas: Schemas = SCHEMAS): Generator<undefined, Manifests> =>
+  readingDocuments(files, parsingTrees, schemas);
 
 /** One document of a text; `tree` is absent when it is empty or has faults. */
 export interface ParsedDocument {
@@ -39,12 +46,18 @@ export interface ParsedDocument {
 }
 
 /** All documents of a text, empty ones too. */
-export function parseTrees(text: string): readonly ParsedDocument[] {
+export const parseTrees = (text: string): readonly ParsedDocument[] => whole(parsingTrees(text));
+
+function* parsingTrees(text: string): Generator<undefined, readonly ParsedDocument[]> {
   if (text.length > MAX_FILE) return [fault(0, `file is larger than ${String(MAX_FILE / 1024 / 1024)} MiB`)];
-  const early = tooMuch(text);
+  const early = yield* tooMuch(text);
   if (early) return [{ faults: [early] }];
   const counter = new LineCounter();
-  const tokens = [...new Parser(counter.addNewLine).parse(text)];
+  const tokens: Token[] = [];
+  for (const token of new Parser(counter.addNewLine).parse(text)) {
+    tokens.push(token);
+    yield;
+  }
   const deep = tooDeep(tokens);
   if (deep) return [{ faults: [deep] }];
   // Unique keys are checked below, with both places and in linear time. No pretty errors: their cost is quadratic.
@@ -56,13 +69,20 @@ export function parseTrees(text: string): readonly ParsedDocument[] {
     resolveKnownTags: false,
   });
   const budget = { left: MAX_VALUES };
-  return [...composer.compose(tokens)].map((document) => {
-    const faults = [...document.errors, ...document.warnings].slice(0, MAX_FAULTS).map((e) => explain(text, e.pos[0], e.message));
-    const node = document.contents;
-    if (faults.length > 0 || node === null || (isScalar(node) && node.value === null && node.range[0] === node.range[1])) return { faults };
-    const made = convert(text, node, budget);
-    return made.faults.length > 0 ? { faults: made.faults } : { tree: made.tree, faults: [] };
-  });
+  const documents: ParsedDocument[] = [];
+  for (const document of composer.compose(tokens)) {
+    documents.push(treeOf(text, document, budget));
+    yield;
+  }
+  return documents;
+}
+
+function treeOf(text: string, document: Document.Parsed, budget: { left: number }): ParsedDocument {
+  const faults = [...document.errors, ...document.warnings].slice(0, MAX_FAULTS).map((e) => explain(text, e.pos[0], e.message));
+  const node = document.contents;
+  if (faults.length > 0 || node === null || (isScalar(node) && node.value === null && node.range[0] === node.range[1])) return { faults };
+  const made = convert(text, node, budget);
+  return made.faults.length > 0 ? { faults: made.faults } : { tree: made.tree, faults: [] };
 }
 
 const fault = (offset: number, message: string, hint?: string): ParsedDocument => ({
@@ -70,8 +90,8 @@ const fault = (offset: number, message: string, hint?: string): ParsedDocument =
 });
 
 /** What costs too much is refused by its tokens, before anything is built from them. */
-function tooMuch(text: string): TextFault | undefined {
-  let [offset, tokens, depth, properties, wrong] = [0, 0, 0, 0, 0];
+function* tooMuch(text: string): Generator<undefined, TextFault | undefined> {
+  let [offset, tokens, document, depth, properties, wrong] = [0, 0, 0, 0, 0, 0];
   let before = "";
   for (const token of new Lexer().lex(text)) {
     // The lexer's own marks (document, flow end, scalar) are single control characters that are not in the text.
@@ -85,7 +105,10 @@ function tooMuch(text: string): TextFault | undefined {
     if (value ? "x]}\"'*".includes(before) : first === "," && before === ",") wrong++;
     if (depth > MAX_DEPTH) return { offset, message: `nested more than ${String(MAX_DEPTH)} levels deep` };
     if (wrong > MAX_FAULTS) return { offset, message: `not valid YAML in more than ${String(MAX_FAULTS)} places` };
-    if (++tokens > MAX_TOKENS) return { offset, message: "file has too many entries", hint: "split it into several files" };
+    if (tokens % TOKENS_A_STEP === 0) yield;
+    document = token === "\u0002" ? 0 : document + 1;
+    if (++tokens > MAX_TOKENS || document > MAX_DOCUMENT_TOKENS)
+      return { offset, message: "file has too many entries", hint: "split it into several files" };
     if (properties > MAX_PROPERTIES) return { offset, message: `file has more than ${String(MAX_PROPERTIES)} anchors, aliases and tags` };
     if (first !== " " && first !== "\t") before = first;
     if (!mark) offset += token.length;

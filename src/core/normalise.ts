@@ -1,5 +1,5 @@
 // Fills in every default and drops what beige itself writes, on a copy: the same for get, diff, hash and plan.
-import { COMMON, SCHEMAS, branch, isObject, member, schemaAt } from "./schema.ts";
+import { SCHEMAS, branch, isObject, member, schemaAt } from "./schema.ts";
 import type { Schema, Schemas } from "./schema.ts";
 
 /** Deep copy of JSON data without prototype keys. */
@@ -51,7 +51,6 @@ export function normalise(kind: string, value: unknown, schemas: Schemas = SCHEM
   return { ...wanted, spec: normaliseSpec(kind, wanted["spec"], schemas) };
 }
 
-const WRITTEN_BY_USERS = new Set(Object.keys(COMMON.definitions["Metadata"]?.properties ?? {}));
 const WRITTEN_BY_BEIGE = new Set([
   "uid",
   "resourceVersion",
@@ -72,7 +71,8 @@ export function withoutServerFields(value: unknown): unknown {
     Object.entries(value).flatMap(([key, item]): [string, unknown][] => {
       if (key === "status") return [];
       if (key !== "metadata" || !isObject(item)) return [[key, item]];
-      return [[key, record(Object.entries(item).filter(([name]) => WRITTEN_BY_USERS.has(name) || !WRITTEN_BY_BEIGE.has(name)))]];
+      const kept = Object.entries(item).filter(([name, part]) => !(WRITTEN_BY_BEIGE.has(name) || (name === "namespace" && part === "")));
+      return [[key, record(kept)]];
     }),
   );
 }

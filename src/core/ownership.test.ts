@@ -15,7 +15,14 @@ class One {
     this.kind = kind;
   }
   apply(manager: string, applied: Owned, more: { force?: boolean; time?: string } = {}): ApplyOutput {
-    const input = { kind: this.kind, managedFields: this.managedFields, manager, applied, force: more.force ?? false, time: more.time ?? "t1" };
+    const input = {
+      kind: this.kind,
+      managedFields: this.managedFields,
+      manager,
+      applied,
+      force: more.force ?? false,
+      time: more.time ?? "t1",
+    };
     const out = applyOwned(this.live === undefined ? input : { ...input, live: this.live });
     if (out.conflicts.length === 0 || more.force === true) {
       this.live = { metadata: out.merged.metadata, spec: normaliseSpec(this.kind, out.merged.spec) };
@@ -27,21 +34,34 @@ class One {
     const after = structuredClone(this.live) as { spec: Record<string, unknown> };
     change(after.spec);
     const spec = normaliseSpec(this.kind, after.spec);
-    this.managedFields = updateOwned({ kind: this.kind, ...(this.live ? { before: this.live } : {}), after: { ...after, spec }, managedFields: this.managedFields, manager, time: "t2" });
+    this.managedFields = updateOwned({
+      kind: this.kind,
+      ...(this.live ? { before: this.live } : {}),
+      after: { ...after, spec },
+      managedFields: this.managedFields,
+      manager,
+      time: "t2",
+    });
     this.live = { ...after, spec };
   }
-  get spec(): Record<string, never> {
-    return this.live?.spec as Record<string, never>;
+  at(...path: readonly string[]): unknown {
+    return path.reduce<unknown>((node, key) => (node as Record<string, unknown>)[key], this.live?.spec);
   }
   owns(manager: string): readonly string[] {
-    return this.managedFields.filter((m) => m.manager === manager).flatMap((m) => [...decodeFields(m.fieldsV1).values()].map(showPath)).toSorted();
+    return this.managedFields
+      .filter((m) => m.manager === manager)
+      .flatMap((m) => [...decodeFields(m.fieldsV1).values()].map(showPath))
+      .toSorted();
   }
 }
 const model = { provider: "p", id: "m" };
 
 test("applying the same again changes nothing, not even the time", () => {
   const one = new One();
-  const applied = { metadata: { labels: { a: "1" } }, spec: { model, tools: ["x", "y"], sandbox: { env: { A: "1" }, mounts: [{ source: "/s", target: "/t" }] } } };
+  const applied = {
+    metadata: { labels: { a: "1" } },
+    spec: { model, tools: ["x", "y"], sandbox: { env: { A: "1" }, mounts: [{ source: "/s", target: "/t" }] } },
+  };
   one.apply("a", applied);
   const [live, fields] = [one.live, one.managedFields];
   const again = one.apply("a", applied, { time: "t9" });
@@ -53,20 +73,26 @@ test("fields that leave the manifest go back to their default, with whatever of 
   const models = [{ id: "m", cost: { input: 3 }, maxTokens: 5 }, { id: "n" }];
   one.apply("a", { spec: { api: "echo", concurrency: 4, models } });
   const out = one.apply("a", { spec: { api: "echo", models: [{ id: "m" }] } });
-  expect(out.removed.toSorted()).toEqual(["spec.concurrency", "spec.models[m].cost.input", "spec.models[m].maxTokens", "spec.models[n]", "spec.models[n].id"]);
-  expect(one.spec).toEqual(normaliseSpec("Provider", { api: "echo", models: [{ id: "m" }] }));
+  expect(out.removed.toSorted()).toEqual([
+    "spec.concurrency",
+    "spec.models[m].cost.input",
+    "spec.models[m].maxTokens",
+    "spec.models[n]",
+    "spec.models[n].id",
+  ]);
+  expect(one.at()).toEqual(normaliseSpec("Provider", { api: "echo", models: [{ id: "m" }] }));
 });
 
 test("two managers share lists word by word, and each takes only its own away", () => {
   const one = new One();
   one.apply("a", { spec: { model, tools: ["x", "both"] } });
   one.apply("b", { spec: { tools: ["y", "both"], sandbox: { env: { B: "1" } } } });
-  expect(one.spec["tools"]).toEqual(["x", "both", "y"]);
+  expect(one.at("tools")).toEqual(["x", "both", "y"]);
   one.apply("b", { spec: { tools: [] } });
-  expect(one.spec["tools"]).toEqual(["x", "both"]);
-  expect(one.spec["sandbox"]["env"]).toEqual({});
+  expect(one.at("tools")).toEqual(["x", "both"]);
+  expect(one.at("sandbox", "env")).toEqual({});
   one.apply("a", { spec: { model } });
-  expect(one.spec["tools"]).toEqual([]);
+  expect(one.at("tools")).toEqual([]);
 });
 
 test("a field of somebody else is a conflict that names manager and field, and force takes it", () => {
@@ -82,23 +108,23 @@ test("a field of somebody else is a conflict that names manager and field, and f
   one.apply("b", { spec: { sandbox: { image: "x:2" } } }, { force: true });
   expect([one.owns("a").includes("spec.sandbox.image"), one.owns("b")]).toEqual([false, ["spec.sandbox.image"]]);
   expect(one.apply("a", { spec: { model } }).removed).not.toContain("spec.sandbox.image");
-  expect(one.spec["sandbox"]["image"]).toBe("x:2");
+  expect(one.at("sandbox", "image")).toBe("x:2");
 });
 
 test("the same value, in any spelling, is shared and no conflict", () => {
   const one = new One();
   one.apply("a", { spec: { model, sandbox: { resources: { cpus: "1000m" } } } });
   expect(one.apply("b", { spec: { sandbox: { resources: { cpus: 1 } } } }).conflicts).toEqual([]);
-  expect(one.spec["sandbox"]["resources"]["cpus"]).toBe("1000m");
+  expect(one.at("sandbox", "resources", "cpus")).toBe("1000m");
   expect(one.apply("a", { spec: { model } }).removed).toEqual([]);
-  expect(one.spec["sandbox"]["resources"]["cpus"]).toBe("1000m");
+  expect(one.at("sandbox", "resources", "cpus")).toBe("1000m");
 });
 
 test("references are owned as a whole: env and secret never stand side by side", () => {
   const one = new One("Provider");
   one.apply("a", { spec: { api: "echo", apiKey: { env: "X" } } });
   one.apply("a", { spec: { api: "echo", apiKey: { secret: "x" } } });
-  expect(one.spec["apiKey"]).toEqual({ secret: "x" });
+  expect(one.at("apiKey")).toEqual({ secret: "x" });
   expect(one.owns("a")).toEqual(["spec.api", "spec.apiKey"]);
 });
 
@@ -107,7 +133,9 @@ test("a plain write owns what it changed, and the next apply says so", () => {
   one.apply("a", { spec: { model, suspend: false, tools: ["x"] } });
   one.update("edit", (spec) => Object.assign(spec, { suspend: true, tools: ["x", "y"] }));
   expect(one.owns("edit")).toEqual(["spec.suspend", "spec.tools[y]"]);
-  expect(one.apply("a", { spec: { model, suspend: false } }).conflicts).toEqual([{ manager: "edit", operation: "Update", path: "spec.suspend" }]);
+  expect(one.apply("a", { spec: { model, suspend: false } }).conflicts).toEqual([
+    { manager: "edit", operation: "Update", path: "spec.suspend" },
+  ]);
   one.update("edit", (spec) => Object.assign(spec, { tools: [] }));
   expect([one.owns("a").includes("spec.tools[x]"), one.owns("edit")]).toEqual([false, ["spec.suspend", "spec.tools"]]);
 });
@@ -116,11 +144,11 @@ test("an empty mapping takes nothing from others, and a value of another shape d
   const one = new One("Plugin");
   one.apply("a", { spec: { source: { builtin: "x" }, config: { deep: { k: 1 }, flat: 1 } } });
   expect(one.apply("b", { spec: { config: { deep: {} } } }).conflicts).toEqual([]);
-  expect(one.spec["config"]).toEqual({ deep: { k: 1 }, flat: 1 });
+  expect(one.at("config")).toEqual({ deep: { k: 1 }, flat: 1 });
   expect(one.apply("c", { spec: { config: { deep: 5 } } }).conflicts.map((c) => c.path)).toContain("spec.config.deep.k");
   expect(one.apply("c", { spec: { config: { flat: { x: 1 } } } }).conflicts.map((c) => c.path)).toEqual(["spec.config.flat"]);
   one.apply("c", { spec: { config: { deep: 5, flat: { x: 1 } } } }, { force: true });
-  expect(one.spec["config"]).toEqual({ deep: 5, flat: { x: 1 } });
+  expect(one.at("config")).toEqual({ deep: 5, flat: { x: 1 } });
 });
 
 test("labels and annotations have owners too, and names have none", () => {
@@ -142,7 +170,7 @@ test("the wire form is that of Kubernetes, and comes back the same", () => {
       "f:sandbox": { "f:mounts": { 'k:{"target":"/d"}': { ".": {}, "f:target": {}, "f:source": {} } } },
     },
   });
-  for (const odd of [null, 5, [], { x: {} }, { "f:a": 5 }, { "f:a": { "zz": {} } }]) expect(() => decodeFields(odd)).not.toThrow();
+  for (const odd of [null, 5, [], { x: {} }, { "f:a": 5 }, { "f:a": { zz: {} } }]) expect(() => decodeFields(odd)).not.toThrow();
 });
 
 const json = fc.jsonValue({ maxDepth: 3 });
@@ -166,7 +194,9 @@ test("any history of applies agrees with a simple model of owned fields", () => 
       one.apply("base", { spec: { source: { builtin: "b" } } });
       const state = new Map<string, { value: unknown; owners: Set<string> }>();
       for (const { manager, config, force } of history) {
-        const clash = Object.entries(config).some(([k, v]) => state.get(k)?.value !== v && [...(state.get(k)?.owners ?? [])].some((o) => o !== manager));
+        const clash = Object.entries(config).some(
+          ([k, v]) => state.get(k)?.value !== v && [...(state.get(k)?.owners ?? [])].some((o) => o !== manager),
+        );
         const out = one.apply(manager, { spec: { config } }, { force });
         expect(out.conflicts.length > 0).toBe(clash);
         if (clash && !force) continue;
@@ -178,7 +208,7 @@ test("any history of applies agrees with a simple model of owned fields", () => 
           if (Object.hasOwn(config, k) || !field.owners.delete(manager)) continue;
           if (field.owners.size === 0) state.delete(k);
         }
-        expect(one.spec["config"]).toEqual(Object.fromEntries([...state].map(([k, f]) => [k, f.value])));
+        expect(one.at("config")).toEqual(Object.fromEntries([...state].map(([k, f]) => [k, f.value])));
       }
       for (const m of ["x", "y", "z"]) {
         const owned = [...state].filter(([, f]) => f.owners.has(m)).map(([k]) => `spec.config.${k}`);

@@ -16,7 +16,10 @@ const wordOf = (step: Step): unknown => JSON.parse(step.slice(2)) as unknown;
 function child(at: unknown, step: Step): unknown {
   if (step.startsWith("f:")) return isObject(at) && Object.hasOwn(at, step.slice(2)) ? at[step.slice(2)] : undefined;
   if (!Array.isArray(at)) return undefined;
-  if (step.startsWith("v:")) return (at as unknown[]).find((item) => item === wordOf(step));
+  if (step.startsWith("v:")) {
+    const word = wordOf(step);
+    return (at as unknown[]).find((item) => item === word);
+  }
   const [key, id] = keyOf(step);
   return (at as unknown[]).find((item) => isObject(item) && item[key] === id);
 }

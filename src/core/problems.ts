@@ -36,10 +36,19 @@ function caret(p: Problem): readonly string[] {
   return [`${margin} |`, `${number.padStart(margin.length)} | ${shown}`, `${margin} | ${" ".repeat(before.length)}${carets}${hint}`];
 }
 
+/** By file in their order, then as a reader comes upon them; those without a place first. */
+function byPlace(problems: readonly Problem[]): readonly Problem[] {
+  const files = [...new Set(problems.map((p) => p.at?.file))];
+  const rank = (p: Problem): number => (p.at ? files.indexOf(p.at.file) : -1);
+  return problems.toSorted(
+    (a, b) => rank(a) - rank(b) || (a.at?.line ?? 0) - (b.at?.line ?? 0) || (a.at?.column ?? 0) - (b.at?.column ?? 0),
+  );
+}
+
 /** All of them and the closing line. */
 export function renderProblems(problems: readonly Problem[]): string {
   const files = new Set(problems.map((p) => p.at?.file).filter((f) => f !== undefined));
   const count = `${String(problems.length)} problem${problems.length === 1 ? "" : "s"}`;
   const where = files.size > 1 ? ` in ${String(files.size)} files` : "";
-  return [...problems.map(renderProblem), `${count}${where}. Nothing was changed.`].join("\n");
+  return [...byPlace(problems).map(renderProblem), `${count}${where}. Nothing was changed.`].join("\n");
 }

@@ -19,7 +19,8 @@ test("fractions round up, never down to nothing", () => {
 });
 
 test("what is no quantity is undefined, not zero", () => {
-  for (const bad of ["", " 1", "1 ", "-1", "+1", "1GB", "1gi", ".5", "1.", "0x10", "1e3", "Infinity", "9".repeat(30)]) expect(parseBytes(bad)).toBeUndefined();
+  for (const bad of ["", " 1", "1 ", "-1", "+1", "1GB", "1gi", ".5", "1.", "0x10", "1e3", "Infinity", "9".repeat(30)])
+    expect(parseBytes(bad)).toBeUndefined();
   for (const bad of [Number.NaN, Number.POSITIVE_INFINITY, -1]) expect(parseCores(bad)).toBeUndefined();
   expect(canonicalQuantity("bytes", "lots")).toBe("lots");
 });

@@ -1,5 +1,5 @@
 // The shape of every object: Kubernetes' envelope around a spec, and the reference that names one.
-import type { AgentSpec, PluginSpec, ProviderSpec, ScheduleSpec } from "../../schemas/types.ts";
+import type { AgentSpec, PluginSpec, ProviderSpec, ScheduleSpec, SourceSpec } from "../../schemas/types.ts";
 
 export const API_VERSION = "beige.dev/v1";
 export const DEFAULT_NAMESPACE = "default";
@@ -65,6 +65,7 @@ export type Provider = Resource<"Provider", ProviderSpec>;
 export type Plugin = Resource<"Plugin", PluginSpec>;
 export type Agent = Resource<"Agent", AgentSpec>;
 export type Schedule = Resource<"Schedule", ScheduleSpec>;
+export type Source = Resource<"Source", SourceSpec>;
 
 /** Names one object. `namespace` is empty for cluster-scoped kinds. */
 export interface Ref {

@@ -4,6 +4,7 @@ import common from "../../schemas/common.json" with { type: "json" };
 import plugin from "../../schemas/plugin.json" with { type: "json" };
 import provider from "../../schemas/provider.json" with { type: "json" };
 import schedule from "../../schemas/schedule.json" with { type: "json" };
+import source from "../../schemas/source.json" with { type: "json" };
 
 /** The part of JSON Schema that our schemas use, and our own words. */
 export interface Schema {
@@ -60,7 +61,7 @@ export function schemaSet(schemas: readonly object[]): Schemas {
   );
 }
 
-export const SCHEMAS: Schemas = schemaSet([provider, plugin, agent, schedule]);
+export const SCHEMAS: Schemas = schemaSet([provider, plugin, agent, schedule, source]);
 export const COMMON = common as Schema & { readonly definitions: Readonly<Record<string, Schema>> };
 
 /** What a $ref points to; the keys beside it win. */

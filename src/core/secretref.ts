@@ -4,7 +4,8 @@ const PREFIX =
   /\b(?:sk[-_]|pk[-_]|rk[-_]|ghp_|gho_|ghs_|ghu_|github_pat_|glpat-|npm_|hf_|gsk_|xox[abeoprs]-|AKIA|ASIA|AIza|ya29\.|eyJ)[\w.-]{8,}/;
 /** Longer ones are of no use to a person, and take their time to search. */
 const LONGEST = 4096;
-const KEYED = /(?:api[_-]?key|token|secret|password|passwd|passphrase|credentials?|authorization)["']?\s*[:=]\s*["']?([^\s"'{}[\],$#&*]{4,})/gi;
+const KEYED =
+  /(?:api[_-]?key|token|secret|password|passwd|passphrase|credentials?|authorization)["']?\s*[:=]\s*["']?([^\s"'{}[\],$#&*]{4,})/gi;
 
 /** Whether a word is a secret by its looks, where a name is wanted. */
 export const looksSecret = (word: string): boolean =>

@@ -5,7 +5,12 @@ import { clip, distance, dotted, listed, nearest, pointer, pointerParts, suggest
 
 test("the nearest name is found, and none where nothing is near", () => {
   const known = ["model", "tools", "instructions", "sandbox"];
-  expect([nearest("modle", known), nearest("tool", known), nearest("instrctions", known), nearest("SANDBOX", known)]).toEqual(["model", "tools", "instructions", "sandbox"]);
+  expect([nearest("modle", known), nearest("tool", known), nearest("instrctions", known), nearest("SANDBOX", known)]).toEqual([
+    "model",
+    "tools",
+    "instructions",
+    "sandbox",
+  ]);
   expect([nearest("xyz", known), nearest("", known), nearest("a".repeat(10_000), known)]).toEqual([undefined, undefined, undefined]);
   expect(distance("ab", "ba", 5)).toBe(1);
 });
@@ -30,9 +35,17 @@ test("pointers survive slashes, tildes and empty keys", () => {
 
 test("ages read as kubectl's", () => {
   const s = 1000;
-  expect([0, 42 * s, 119 * s, 120 * s, 330 * s, 3600 * s, 12_000 * s, 86_400 * s * 12, 86_400 * s * 800].map(age)).toEqual(
-    ["0s", "42s", "119s", "2m", "5m30s", "1h", "3h20m", "12d", "2y70d"],
-  );
+  expect([0, 42 * s, 119 * s, 120 * s, 330 * s, 3600 * s, 12_000 * s, 86_400 * s * 12, 86_400 * s * 800].map(age)).toEqual([
+    "0s",
+    "42s",
+    "119s",
+    "2m",
+    "5m30s",
+    "1h",
+    "3h20m",
+    "12d",
+    "2y70d",
+  ]);
   expect([age(-5), age(Number.NaN), took(84), took(8400), took(130_000)]).toEqual(["0s", "<unknown>", "0.1s", "8.4s", "2m10s"]);
 });
 

@@ -55,7 +55,13 @@ test("a scan finds the text files of instructions in all their forms", () => {
 
 test("scans take linear time on hostile text", () => {
   const started = performance.now();
-  for (const text of ["${A:-".repeat(200_000), "$".repeat(1_000_000), "instructions:".repeat(100_000), `instructions:${" ".repeat(1_000_000)}`, "${".repeat(500_000)]) {
+  for (const text of [
+    "${A:-".repeat(200_000),
+    "$".repeat(1_000_000),
+    "instructions:".repeat(100_000),
+    `instructions:${" ".repeat(1_000_000)}`,
+    "${".repeat(500_000),
+  ]) {
     scanVariables(text);
     scanFiles(text);
     substitute(text, {});

@@ -32,7 +32,8 @@ function* tokens(text: string): Generator<Token> {
   let at = text.indexOf("$");
   while (at !== -1) {
     const next = text[at + 1];
-    const token: Token | undefined = next === "$" ? { kind: "dollar", offset: at, end: at + 2 } : next === "{" ? variable(text, at) : undefined;
+    const token: Token | undefined =
+      next === "$" ? { kind: "dollar", offset: at, end: at + 2 } : next === "{" ? variable(text, at) : undefined;
     if (token) yield token;
     at = text.indexOf("$", token?.end ?? at + 1);
   }

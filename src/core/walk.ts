@@ -55,7 +55,7 @@ function badText(value: string, path: readonly string[], problems: FieldProblem[
     problems.push({
       ...at,
       message: `${dotted(path)} is a redaction mark, not a value`,
-      hint: "write the value, or a reference such as {secret: NAME}",
+      hint: "write the value that it stands for",
     });
   else if (value.includes("\0")) problems.push({ ...at, message: `${dotted(path)} holds a NUL character`, hint: "remove it" });
   else if (!value.isWellFormed())

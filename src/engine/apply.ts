@@ -1,39 +1,25 @@
 // Apply: the whole set is read, checked and planned, stored in one transaction, and followed until it is Ready.
-import type { ApplyEnd, ApplyEvent, ApplyRequest, ObjectPlan, StackPlan } from "../core/control.ts";
-import { MAX_PROBLEMS } from "../core/documents.ts";
+import type { ApplyEnd, ApplyEvent, ApplyRequest } from "../core/control.ts";
 import { asBeigeError, BeigeError, ERRORS } from "../core/errors.ts";
 import { condition, refKey, refName, refOf, type Ref } from "../core/resource.ts";
 import type { Clock } from "../core/world.ts";
-import { commit, guardPrune, pruned, type Pruned } from "./apply/commit.ts";
-import { readSet, type WantedDocument } from "./apply/read.ts";
-import { stage, type Stage, type StageDeps, type Staged } from "./apply/stage.ts";
+import { commit, PRUNE } from "./apply/commit.ts";
+import { readSet } from "./apply/read.ts";
+import { planSet, stillSo, type PlannedSet, type SetDeps } from "./apply/set.ts";
 import type { Report } from "./controller.ts";
 import { follow, type Followed, type Following } from "./follow.ts";
-import { beingDeleted, placed } from "./language.ts";
-import { sameButStatus } from "./object.ts";
 import { createPace } from "./pace.ts";
-import { planObject, type PlanDeps, type Planned } from "./plan.ts";
-import { mapLimited } from "./pool.ts";
 
-export interface ApplyDeps extends StageDeps, PlanDeps {
+export interface ApplyDeps extends SetDeps {
   readonly clock: Clock;
   readonly wake: (ref: Ref) => void;
   readonly reports: (listener: (report: Report) => void) => { unsubscribe(): void };
 }
 
-/** Objects that are looked at side by side while planning. */
-const LOOKS = 8;
 /** How often planning starts again because objects changed meanwhile. */
 const TRIES = 3;
 
 const SET_NAME = /^[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?$/;
-
-interface PlannedSet {
-  readonly stage: Stage;
-  readonly pruned: Pruned;
-  readonly planned: readonly Planned[];
-  readonly plan: StackPlan;
-}
 
 const end = (exit: number, message: string, more: Partial<ApplyEnd> = {}): ApplyEnd => ({
   type: "end",
@@ -47,64 +33,6 @@ const end = (exit: number, message: string, more: Partial<ApplyEnd> = {}): Apply
 
 const endOf = (error: BeigeError): ApplyEnd =>
   end(ERRORS[error.code].exit, error.message, error.hint === undefined ? {} : { hint: error.hint });
-
-/** Throws `conflict` for fields that others own and objects on their way out. */
-function refuseConflicts(staged: readonly Staged[], force: boolean): void {
-  for (const { ref, before } of staged) if (before?.metadata.deletionTimestamp !== undefined) throw beingDeleted(ref);
-  if (force) return;
-  const found = staged.flatMap(({ ref, conflicts }) => conflicts.map((c) => `${refName(ref)} ${c.path} is owned by ${c.manager}`));
-  if (found.length === 0) return;
-  const shown = found.slice(0, 10).join("; ") + (found.length > 10 ? `; and ${found.length - 10} more` : "");
-  throw new BeigeError("conflict", shown, { hint: "take the fields with --force-conflicts, or remove them from the manifest" });
-}
-
-/** Throws `invalid` for what the world as it is forbids, such as a path that leads elsewhere by a link. */
-function refuseRefused(staged: readonly Staged[], planned: readonly Planned[]): void {
-  const problems = staged.flatMap(({ wanted }, i) => (planned[i]?.plan?.refused ?? []).map((problem) => placed(problem, wanted.document)));
-  if (problems.length > 0) throw new BeigeError("invalid", "the manifests are not valid", { problems: problems.slice(0, MAX_PROBLEMS) });
-}
-
-function summaryOf(objects: readonly ObjectPlan[]): StackPlan["summary"] {
-  const count = (...verbs: readonly ObjectPlan["verb"][]): number => objects.filter((o) => verbs.includes(o.verb)).length;
-  return {
-    create: count("create", "adopt"),
-    update: count("update", "handover"),
-    replace: count("replace"),
-    delete: count("delete"),
-    unchanged: count("unchanged"),
-  };
-}
-
-async function planSet(
-  deps: ApplyDeps,
-  request: ApplyRequest,
-  wanted: readonly WantedDocument[],
-  pace: () => Promise<void>,
-): Promise<PlannedSet> {
-  const manager = `apply/${request.set}`;
-  const gone = pruned(deps.store, manager, { keep: wanted.map((w) => w.ref), prune: request.prune });
-  const staged = await stage(deps, wanted, { manager, force: request.forceConflicts, removed: gone.remove.map(refOf) }, pace);
-  if (staged.problems.length > 0) throw new BeigeError("invalid", "the manifests are not valid", { problems: staged.problems });
-  refuseConflicts(staged.staged, request.forceConflicts);
-  guardPrune(deps.store, manager, { kept: wanted.length, pruned: gone });
-  const { view } = staged;
-  const planned = await mapLimited(staged.staged, LOOKS, async ({ ref, before, after, conflicts }) => {
-    await pace();
-    const handover = conflicts.length > 0 && !deps.store.records.holders(ref).includes(manager);
-    return planObject(deps, { ref, after, view, handover, ...(before === undefined ? {} : { before }) });
-  });
-  refuseRefused(staged.staged, planned);
-  const going = await mapLimited(gone.remove, LOOKS, (object) =>
-    planObject(deps, { ref: refOf(object), before: object, after: object, view, deleting: true }),
-  );
-  const objects = [...planned, ...going].map((p) => p.object);
-  return { stage: staged, pruned: gone, planned, plan: { objects, summary: summaryOf(objects), left: gone.left } };
-}
-
-/** Whether the stored objects are still those that the plan was made for. */
-const stillSo = (deps: ApplyDeps, set: PlannedSet): boolean =>
-  set.stage.staged.every((s) => sameButStatus(s.before, deps.store.objects.get(s.ref))) &&
-  set.pruned.remove.every((o) => sameButStatus(o, deps.store.objects.get(refOf(o))));
 
 /** Not Ready, and nothing on its way. */
 function stuck({ store }: ApplyDeps, ref: Ref): boolean {
@@ -165,21 +93,22 @@ async function* run(deps: ApplyDeps, request: ApplyRequest, signal: AbortSignal)
     return;
   }
   if (read.wanted.length === 0 && !request.prune) throw new BeigeError("invalid", "the files hold no objects");
-  let set = await planSet(deps, request, read.wanted, pace);
+  const asked = { manager: `apply/${request.set}`, force: request.forceConflicts, prune: request.prune, guard: PRUNE, lookAtAll: true };
+  let set = await planSet(deps, asked, read.wanted, pace);
   for (let tries = 1; ; tries++) {
     yield { type: "plan", plan: set.plan };
     if (request.dryRun) yield resultOf(set, undefined, request);
     if (request.dryRun || signal.aborted) return;
     if (stillSo(deps, set)) break;
     if (tries === TRIES) throw new BeigeError("conflict", "the objects keep changing while they are planned", { hint: "run it again" });
-    set = await planSet(deps, request, read.wanted, pace);
+    set = await planSet(deps, asked, read.wanted, pace);
   }
   const followed = followedOf(set);
   const following = request.wait
     ? follow({ clock: deps.clock, subscribe: deps.reports, stuck: (ref) => stuck(deps, ref) }, followed, request.timeoutMs)
     : undefined;
   try {
-    const woken = commit(deps.store, request.set, { staged: set.stage.staged, pruned: set.pruned, now: deps.clock.now() });
+    const woken = commit(deps.store, asked.manager, { staged: set.stage.staged, pruned: set.pruned, now: deps.clock.now() });
     for (const { ref } of followed) if (!woken.has(refKey(ref))) deps.wake(ref);
     if (following !== undefined) yield* following.events(signal);
     if (!signal.aborted) yield resultOf(set, following, request);

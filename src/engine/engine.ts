@@ -3,13 +3,14 @@ import type { Control } from "../core/control.ts";
 import type { AnyKind } from "../core/kind.ts";
 import type { Ref } from "../core/resource.ts";
 import { selector } from "../core/selector.ts";
-import type { Clock, Log, Random, World } from "../core/world.ts";
+import type { Clock, Log, Outside, Random, Stacks, World } from "../core/world.ts";
 import type { HostPolicy } from "../../schemas/types.ts";
 import { apply } from "./apply.ts";
 import { createLanguage, notFound } from "./language.ts";
 import { createLoop } from "./loop.ts";
 import { planObject } from "./plan.ts";
 import { remove } from "./remove.ts";
+import { createStacks } from "./stacks.ts";
 import type { Store } from "./store.ts";
 import { createView } from "./view.ts";
 import { createWatch } from "./watch.ts";
@@ -18,7 +19,7 @@ import { write } from "./write.ts";
 export interface EngineDeps {
   readonly store: Store;
   readonly kinds: readonly AnyKind[];
-  readonly world: World;
+  readonly world: Outside;
   /** Host policy, read anew at every plan. */
   readonly host: () => HostPolicy;
   /** Absolute path of BEIGE_HOME. */
@@ -43,10 +44,20 @@ export interface Engine extends Control {
 
 const EVENTS_OF_DESCRIBE = 100;
 
+/** The world as controllers see it: the engine's own part looks at the same world. */
+function withStacks(outside: Outside, make: (world: World) => Stacks): World {
+  const world = { ...outside } as World & { stacks: Stacks };
+  world.stacks = make(world);
+  return world;
+}
+
 export function createEngine(deps: EngineDeps): Engine {
-  const { store, world, clock, random, log } = deps;
+  const { store, clock, random, log } = deps;
   const language = createLanguage(deps.kinds);
   const view = () => createView({ ...deps, store });
+  const world: World = withStacks(deps.world, (whole) =>
+    createStacks({ store, language, world: whole, clock, random, view, shelf: store.shelf }),
+  );
   const loop = createLoop({ store, kinds: language.kinds, world, view, clock, random, log });
   const shared = { store, language, world, clock, random, view, wake: loop.wake, reports: loop.reports };
 

@@ -119,3 +119,12 @@ test("a reader that leaves ends it", async () => {
   await turns();
   expect(r.ended()).toBe(true);
 });
+
+test("what nothing was heard of when the time is over is still on its way, not done", async () => {
+  const r = rig(["a", "b"]);
+  await r.tell(told("a", { plan: plan({ ready: true }) }));
+  await r.clock.advance(10_000);
+  await turns();
+  expect(r.ended()).toBe(true);
+  expect([...r.following.states().values()].map((one) => `${one.ref.name} ${one.state}`)).toStrictEqual(["a ready", "b waiting"]);
+});

@@ -41,6 +41,7 @@ export function stateOf(
 export interface Following {
   /** Ends when all are at rest, when the time is over, or when aborted; at most the last state of each object is kept for a slow reader. */
   events(signal: AbortSignal): AsyncIterable<Progress>;
+  /** Of each that is followed; of one that nothing was heard of yet, that. */
   states(): ReadonlyMap<string, Progress>;
   close(): void;
 }
@@ -94,6 +95,10 @@ export function follow(deps: FollowDeps, followed: readonly Followed[], timeoutM
     wake();
   }
 
+  const unheard = ({ ref, verb }: Followed): Progress => {
+    const message = "no look at it has ended yet";
+    return { type: "progress", ref, verb, state: "waiting", reason: "Waiting", message, elapsedMs: Math.round(clock.monotonic() - started) };
+  };
   const subscription = deps.subscribe(hear);
   const timer = clock.after(timeoutMs, () => {
     over = true;
@@ -122,7 +127,7 @@ export function follow(deps: FollowDeps, followed: readonly Followed[], timeoutM
   }
   return {
     events,
-    states: () => states,
+    states: () => new Map(followed.map((about) => [refKey(about.ref), states.get(refKey(about.ref)) ?? unheard(about)])),
     close() {
       subscription.unsubscribe();
       timer.cancel();

@@ -4,6 +4,7 @@ import { baseUrlOf } from "../core/address.ts";
 import { hostOf } from "../core/hostpolicy.ts";
 import { fold, newDraft, shows, type Draft } from "../core/draft.ts";
 import { priced } from "../core/usage.ts";
+import { looksSecret } from "../core/secretref.ts";
 import type { Audit, AuditCall, AuditOutcome } from "../core/audit.ts";
 import type { AssistantMessage, ChatContext, ChatEvent, ChatFailure, ChatOptions, ChatTarget, Llm } from "../core/chat.ts";
 import type { Provider } from "../core/resource.ts";
@@ -210,11 +211,14 @@ function failedWith(seen: Seen, failure: ChatFailure, message?: AssistantMessage
   };
 }
 
-/** Providers repeat keys in their refusals: what goes on from here holds none. */
+/** Parts of an address that only those may know who may use it. */
+const hiddenParts = ({ baseUrl }: ChatTarget): readonly string[] => (URL.parse(baseUrl ?? "")?.pathname ?? "").split("/").filter(looksSecret);
+
+/** Providers repeat keys and addresses in their refusals: what goes on from here holds none. */
 function tidy(failure: ChatFailure, target: ChatTarget, secrets: Secrets): ChatFailure {
-  const plain = secrets.redact(failure.message);
   const key = target.apiKey;
-  const message = key === undefined || key.length < 4 ? plain : plain.replaceAll(key, "[secret]");
+  const hidden = [...(key === undefined || key.length < 4 ? [] : [key]), ...hiddenParts(target)];
+  const message = hidden.reduce((text, part) => text.replaceAll(part, "[secret]"), secrets.redact(failure.message));
   return { ...failure, message: message.length > MESSAGE_MAX ? `${message.slice(0, MESSAGE_MAX)}…` : message };
 }
 

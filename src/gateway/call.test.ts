@@ -350,6 +350,12 @@ test("a plugin's failure, nonsense and secrets stay its own", async () => {
   expect(await words("memo", [])).toMatchObject({ exitCode: 70, success: false });
   const last = await words("memo", []);
   expect([last.exitCode, textOf(last)]).toEqual([1, "[secret] y"]);
+  const bytes = [Buffer.from("hunter22 é"), Buffer.from([0xff, ...Buffer.from("hunter22"), 0x80, 0]), Buffer.from([0xff, 0, 0x80])];
+  const said = bytes.map((output) => ({ output }));
+  tools.set("memo", { name: "memo", description: "", run: async () => said.shift() as never });
+  expect(textOf(await words("memo", []))).toBe("[secret] é");
+  expect([...(await words("memo", [])).output]).toEqual([0xff, ...Buffer.from("[secret]"), 0x80, 0]);
+  expect([...(await words("memo", [])).output]).toEqual([0xff, 0, 0x80]);
   tools.set("memo", {
     name: "memo",
     description: "",
@@ -358,8 +364,8 @@ test("a plugin's failure, nonsense and secrets stay its own", async () => {
     },
   });
   expect(await words("memo", [])).toMatchObject({ success: false, error: "sync [secret]" });
-  expect(rows.filter((row) => row.phase === "begin")).toHaveLength(6);
-  expect(rows.filter((row) => row.phase === "end")).toHaveLength(6);
+  expect(rows.filter((row) => row.phase === "begin")).toHaveLength(9);
+  expect(rows.filter((row) => row.phase === "end")).toHaveLength(9);
 });
 
 test("an allowed tool whose plugin is not loaded fails and says so", async () => {

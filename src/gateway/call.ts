@@ -108,7 +108,9 @@ function runCore(deps: CallDeps, tokens: Tokens, passing: Passing, signal: Abort
   if (!isCoreTool(request.tool) || !("params" in request.input)) throw new BeigeError("internal", `${request.tool} is no core tool`);
   const token = tokens.mint({ uid, call: id, ...(request.session === undefined ? {} : { session: request.session }) });
   const capBytes = request.principal.kind === "agent" ? MODEL_BYTES_MAX : RAW_BYTES_MAX;
-  const context = { call: id, token, capBytes, clock: deps.clock, inside: insideOf(deps.sandbox, container) };
+  const { streams } = request;
+  const sitting = streams === undefined ? {} : { streams };
+  const context = { call: id, token, capBytes, clock: deps.clock, inside: insideOf(deps.sandbox, container), ...sitting };
   return runCoreTool(request.tool, request.input.params, context, signal).finally(() => tokens.drop(token));
 }
 

@@ -459,3 +459,14 @@ test("a fallback whose provider is gone is passed over", async () => {
   const none = rig({ a: () => done("a", "hi") }, { agent: w.agent("dev", [["gone", "m"]]) });
   expect(failureOf(await none.run())).toMatchObject({ code: "not_found", message: "provider 'gone' does not exist" });
 });
+
+test("a refusal that repeats the key and the secret part of the address is told and recorded without them", async () => {
+  const part = "t0a1b2c3d4e5f60718293a4b5c6d7e8f901";
+  const spec = { api: "openai-completions", baseUrl: `http://127.0.0.1:1/${part}/v1`, apiKey: { secret: "key" } } as const;
+  const said = error({ status: 401, message: `no such key sk-abcdefgh at /${part}/v1/chat` });
+  const at = rig({ a: () => [said] }, { providers: [w.provider("a", spec)], secrets: { key: "sk-abcdefgh" } });
+  const all = JSON.stringify([await at.run(), at.audit.rows]);
+  expect(all).toContain("no such key [secret] at /[secret]/v1/chat");
+  expect(all).not.toContain("sk-abcdefgh");
+  expect(all).not.toContain(part);
+});

@@ -1,4 +1,5 @@
 // Runs a plugin's tool: bounded in time and size, its words without secrets.
+import { isUtf8 } from "node:buffer";
 import type { Principal } from "../core/call.ts";
 import type { ToolAnswer, ToolRequestInput } from "../core/plugin.ts";
 import type { Clock } from "../core/world.ts";
@@ -20,12 +21,22 @@ export interface HandlerContext {
   readonly redact: (text: string) => string;
 }
 
+/** Bytes without secrets in them; those that are no UTF-8 are looked at one by one. */
+function clean(given: string | Uint8Array, redact: (text: string) => string): Uint8Array {
+  if (typeof given === "string") return Buffer.from(redact(given));
+  const raw = Buffer.from(given.buffer, given.byteOffset, given.byteLength);
+  const coding = isUtf8(raw) ? "utf8" : "latin1";
+  const text = raw.toString(coding);
+  const said = redact(text);
+  return said === text ? given : Buffer.from(said, coding);
+}
+
 function outcomeOf(answer: ToolAnswer, redact: (text: string) => string): ToolOutcome {
   const nothing = failure("the tool answered without output", 70);
   if (typeof answer !== "object" || answer === null) return nothing;
   const { output: given } = answer;
   if (typeof given !== "string" && !(given instanceof Uint8Array)) return nothing;
-  const whole = typeof given === "string" ? Buffer.from(redact(given)) : given;
+  const whole = clean(given, redact);
   const output = whole.subarray(0, OUTPUT_BYTES_MAX);
   const cut = whole.length > output.length;
   const code = answer.exitCode ?? (answer.error === undefined ? 0 : 1);

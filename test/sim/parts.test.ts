@@ -226,7 +226,7 @@ test("a workspace that leads into another agent's by a link refuses the apply, a
   const { end, events } = await apply(sim, [provider(), other, agent("travel", away)]);
   expect(end.exit).toBe(2);
   const problems = events.flatMap((event) => (event.type === "problems" ? event.problems : []));
-  expect(problems.at(-1)).toMatchObject({ object: "agent/travel", path: "/spec/workspace/path", at: { document: 3 } });
+  expect(problems.at(-1)).toMatchObject({ object: "Agent/travel", path: "/spec/workspace/path", at: { document: 3 } });
   expect(problems.at(-1)?.message).toMatch(/overlaps/);
   expect(sim.engine.version()).toBe(version);
   expect(sim.docker.boxes.size).toBe(1);
@@ -330,4 +330,33 @@ test("launchers that were removed by hand come back", async () => {
   expect([...sim.kits.kits.values()]).toMatchObject([{ tools: ["memory"] }]);
   sim = await restart(sim);
   expect(problemsAtRest(sim)).toEqual([]);
+});
+
+test.each([
+  ["a misspelt tool", ["memroy"], 'did you mean "memory"?'],
+  ["a tool of no plugin", ["zzzz"], "known tools: memory"],
+  ["a tool that its plugin does not have", ["memory/zzzz"], "known tools: memory"],
+  ["the second of two tools", ["memory", "recall"], "known tools: memory"],
+])("%s is refused also when its plugin comes in the same set, and nothing is changed (P05)", async (_name, tools, hint) => {
+  sim = await createSim();
+  const { end, events } = await apply(sim, [provider(), plugin(), agent("travel", { tools })]);
+  expect(end.exit).toBe(2);
+  expect(events.find((event) => event.type === "problems")?.problems).toMatchObject([
+    { object: "Agent/travel", path: `/spec/tools/${tools.length - 1}`, hint, at: { file: "stack.yaml" } },
+  ]);
+  expect(["Agent", "Plugin"].map((kind) => sim.engine.list(kind, {}).items)).toEqual([[], []]);
+  expect(sim.faults.asked).toEqual([]);
+});
+
+test("a tool of a plugin whose folder is not there yet waits for it, and comes with it", async () => {
+  sim = await createSim();
+  const found = sim.packages.get("memory");
+  sim.packages.delete("memory");
+  const { end } = await apply(sim, [provider(), plugin(), agent("travel", { tools: ["memory"] })]);
+  expect(end.exit).toBe(7);
+  expect(ready("Agent", "travel")).toMatchObject({ status: "False", reason: "PluginNotReady" });
+  if (found !== undefined) sim.packages.set("memory", found);
+  await converge(sim, 80_000);
+  expect(problemsAtRest(sim)).toEqual([]);
+  expect([...sim.kits.kits.values()][0]?.tools).toEqual(["memory"]);
 });

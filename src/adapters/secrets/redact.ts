@@ -1,4 +1,4 @@
-// Replaces secret values in text, also where they were encoded: base64 at any offset, JSON, URL.
+// Replaces secret values in text, also where they were encoded: base64 at any offset, JSON, URL, hex; and what a cut left of one.
 
 export const REDACTED = "[secret]";
 /** Shorter values would turn ordinary words into "[secret]". */
@@ -6,6 +6,10 @@ const SHORTEST = 6;
 const VALUES_MAX = 1_000;
 /** Shortest piece of base64 that is taken for the value. */
 const BASE64_SHORTEST = 8;
+/** A beginning of a value at the end of a text is taken for a value that was cut off, from this length on. */
+const PART_SHORTEST = 6;
+/** Shorter texts have not been cut by anybody. */
+const CUT_SHORTEST = 256;
 
 const literal = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/-]/g, "\\$&");
 
@@ -29,8 +33,32 @@ function forms(value: string): readonly string[] {
   const url = encodeURIComponent(value.toWellFormed());
   const lower = url.replace(/%[0-9A-F]{2}/g, (hex) => hex.toLowerCase());
   const form = url.replaceAll("%20", "+");
-  const whole = Buffer.from(value).toString("base64");
-  return [value, json, twice, url, lower, form, whole, Buffer.from(value).toString("base64url"), ...base64Forms(value)];
+  const raw = Buffer.from(value);
+  const whole = raw.toString("base64");
+  const hex = raw.toString("hex");
+  return [value, json, twice, url, lower, form, whole, raw.toString("base64url"), ...base64Forms(value), hex, hex.toUpperCase()];
+}
+
+/** Finds the beginnings of forms, by their first characters. */
+interface Starts {
+  readonly byStart: ReadonlyMap<string, readonly string[]>;
+  readonly longest: number;
+}
+
+function startsOf(all: readonly string[]): Starts {
+  const byStart = Map.groupBy(all, (form) => form.slice(0, PART_SHORTEST));
+  return { byStart, longest: Math.max(...all.map((form) => form.length)) };
+}
+
+/** A text that was cut before it came here may end inside a value. */
+function withoutPart(text: string, { byStart, longest }: Starts): string {
+  if (text.length < CUT_SHORTEST) return text;
+  for (let at = Math.max(0, text.length - longest + 1); at <= text.length - PART_SHORTEST; at += 1) {
+    const forms = byStart.get(text.slice(at, at + PART_SHORTEST));
+    const rest = forms === undefined ? "" : text.slice(at);
+    if (forms?.some((form) => form.length > rest.length && form.startsWith(rest)) === true) return text.slice(0, at) + REDACTED;
+  }
+  return text;
 }
 
 export interface Redactor {
@@ -41,6 +69,7 @@ export interface Redactor {
 export function createRedactor(): Redactor {
   const values = new Set<string>();
   let pattern: RegExp | undefined;
+  let starts: Starts | undefined;
   return {
     add: (value) => {
       if (value.length < SHORTEST || values.has(value)) return;
@@ -49,7 +78,8 @@ export function createRedactor(): Redactor {
       if (values.size > VALUES_MAX) values.delete([...values][0] ?? "");
       const all = [...new Set([...values].flatMap(forms))].toSorted((a, b) => b.length - a.length);
       pattern = new RegExp(all.map(literal).join("|"), "g");
+      starts = startsOf(all);
     },
-    redact: (text) => (pattern === undefined ? text : text.replace(pattern, REDACTED)),
+    redact: (text) => (pattern === undefined || starts === undefined ? text : withoutPart(text.replace(pattern, REDACTED), starts)),
   };
 }

@@ -1,5 +1,4 @@
 // The one transaction of an apply: objects, inventory and deletions, all or nothing.
-import { BeigeError } from "../../core/errors.ts";
 import { refKey, refName, refOf, type Ref, type Resource } from "../../core/resource.ts";
 import { wantedDigest } from "../interest.ts";
 import type { Change } from "../store/objects.ts";
@@ -15,8 +14,19 @@ export interface Pruned {
   readonly release: readonly Ref[];
 }
 
-/** Share of a set that a prune may delete. */
-const PRUNE_SHARE = 0.3;
+/** How much of a set a prune may delete. */
+export interface PruneGuard {
+  /** Percent such as "30%", then always at least one, or a number of objects. */
+  readonly maxDeletes: string | number;
+  /** All of it, when nothing is wanted any more. */
+  readonly allowEmpty: boolean;
+  /** What else lets it pass, besides deleting by name. */
+  readonly hint?: string;
+}
+export const PRUNE: PruneGuard = { maxDeletes: "30%", allowEmpty: false };
+
+const mayDelete = (held: number, { maxDeletes }: PruneGuard): number =>
+  typeof maxDeletes === "number" ? maxDeletes : Math.max(1, Math.floor((held * Number.parseInt(maxDeletes, 10)) / 100));
 
 /** What left the set. */
 export function pruned(store: Store, manager: string, wanted: { readonly keep: readonly Ref[]; readonly prune: boolean }): Pruned {
@@ -29,16 +39,23 @@ export function pruned(store: Store, manager: string, wanted: { readonly keep: r
   return { remove, left: [], release: away.filter((ref) => !removed.has(refKey(ref))) };
 }
 
-/** Throws `conflict` when a prune would take too much of a set. */
-export function guardPrune(store: Store, manager: string, what: { readonly kept: number; readonly pruned: Pruned }): void {
+/** Why a prune would take too much of a set; undefined when it may. */
+export function guardPrune(
+  store: Store,
+  manager: string,
+  what: { readonly kept: number; readonly pruned: Pruned; readonly guard: PruneGuard },
+): { readonly message: string; readonly hint: string } | undefined {
   const { remove } = what.pruned;
   const held = store.records.held(manager).length;
-  if (remove.length === 0 || (what.kept > 0 && remove.length <= Math.max(1, Math.floor(held * PRUNE_SHARE)))) return;
+  const may = what.kept > 0 ? remove.length <= mayDelete(held, what.guard) : what.guard.allowEmpty;
+  if (remove.length === 0 || may) return undefined;
   const names = remove.slice(0, 3).map((o) => refName(refOf(o)));
   const all = what.kept === 0 ? "the manifests are empty, so that all" : `${remove.length} of`;
-  throw new BeigeError("conflict", `pruning refused: ${all} ${held} objects of ${manager} would be deleted`, {
-    hint: `delete them by name: beige delete ${names.join(" ")}${remove.length > 3 ? " ..." : ""}`,
-  });
+  const byName = `delete them by name: beige delete ${names.join(" ")}${remove.length > 3 ? " ..." : ""}`;
+  return {
+    message: `pruning refused: ${all} ${held} objects of ${manager} would be deleted`,
+    hint: what.guard.hint === undefined ? byName : `${what.guard.hint}, or ${byName}`,
+  };
 }
 
 /** Sets the time from which an object is on its way out. */
@@ -50,10 +67,9 @@ export const markDeleted = (object: Resource, now: number): Resource =>
 /** Keys of the objects that the loop looks at because of what was written. Nothing to change, no transaction. */
 export function commit(
   store: Store,
-  set: string,
+  manager: string,
   what: { readonly staged: readonly Staged[]; readonly pruned: Pruned; readonly now: number },
 ): ReadonlySet<string> {
-  const manager = `apply/${set}`;
   const held = new Set(store.records.held(manager).map(refKey));
   const puts = what.staged
     .filter((s) => s.changed)
@@ -83,8 +99,9 @@ const digestOf = (object: Resource | undefined): string => (object === undefined
 
 /** Names of the changed parts of a spec, for the list of revisions. */
 export function changedPaths(before: Resource | undefined, after: Resource): readonly string[] {
-  const old = (before?.spec ?? {}) as Readonly<Record<string, unknown>>;
   const spec = after.spec as Readonly<Record<string, unknown>>;
+  if (before === undefined) return Object.keys(spec).toSorted();
+  const old = before.spec as Readonly<Record<string, unknown>>;
   return [...new Set([...Object.keys(old), ...Object.keys(spec)])]
     .filter((key) => JSON.stringify(old[key]) !== JSON.stringify(spec[key]))
     .toSorted();

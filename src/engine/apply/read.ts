@@ -2,7 +2,7 @@
 import type { ManifestFile } from "../../core/control.ts";
 import { MAX_PROBLEMS, type ManifestDocument, type NeededFile } from "../../core/documents.ts";
 import type { Problem } from "../../core/errors.ts";
-import { readManifests, type Manifests } from "../../core/manifest.ts";
+import { readingManifests, type Manifests } from "../../core/manifest.ts";
 import type { Owned } from "../../core/ownership.ts";
 import { refKey, type Ref } from "../../core/resource.ts";
 import { validateDocument } from "../../core/validate.ts";
@@ -43,12 +43,14 @@ function twice(documents: readonly ManifestDocument[]): readonly Problem[] {
   });
 }
 
-/** File by file, so that a large set does not hold the event loop. */
+/** Step by step, so that a large set does not hold the event loop. */
 export async function readSet(files: readonly ManifestFile[], language: Language, pace: () => Promise<void>): Promise<ReadSet> {
   const read: Manifests[] = [];
   for (const file of files) {
-    read.push(readManifests([file], language.schemas));
-    await pace();
+    const steps = readingManifests([file], language.schemas);
+    let step = steps.next();
+    for (; step.done !== true; step = steps.next()) await pace();
+    read.push(step.value);
   }
   const documents = read.flatMap((r) => r.documents);
   const problems = [...read.flatMap((r) => r.problems), ...twice(documents)];

@@ -86,7 +86,12 @@ export function stageOne(deps: StageDeps, wanted: WantedDocument, request: Stage
 }
 
 /** References that lead nowhere, cycles, and what each kind sees wrong. */
-async function problemsOf(deps: StageDeps, staged: readonly Staged[], view: View, pace: () => Promise<void>): Promise<readonly Problem[]> {
+export async function problemsOf(
+  deps: StageDeps,
+  staged: readonly Staged[],
+  view: View,
+  pace: () => Promise<void>,
+): Promise<readonly Problem[]> {
   const { language } = deps;
   const problems: Problem[] = [];
   for (const { after, wanted } of staged) {
@@ -94,7 +99,7 @@ async function problemsOf(deps: StageDeps, staged: readonly Staged[], view: View
       view.list(kind).flatMap((o) => (o.metadata.namespace === namespace ? [o.metadata.name] : []));
     const unknown = unknownReferences([after], language.needs, (ref) => view.get(ref) !== undefined, names);
     const found = [...unknown, ...language.check(after, view)];
-    problems.push(...found.map((problem) => placed({ object: `${after.kind}/${after.metadata.name}`, ...problem }, wanted.document)));
+    problems.push(...found.map((problem) => placed({ ...problem, object: `${after.kind}/${after.metadata.name}` }, wanted.document)));
     if (problems.length >= MAX_PROBLEMS) break;
     await pace();
   }

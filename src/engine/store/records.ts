@@ -39,7 +39,7 @@ export function createRecords(db: DatabaseSync): Records {
     revise(object, change, at) {
       const { uid, generation } = object.metadata;
       insert.run(uid, generation, at, change.manager, JSON.stringify(change.fields), JSON.stringify(object.spec));
-      drop.run(uid, generation - REVISIONS_KEPT);
+      if (generation > REVISIONS_KEPT) drop.run(uid, generation - REVISIONS_KEPT);
     },
     revisions: (uid) =>
       select.all(uid).map((row) => ({

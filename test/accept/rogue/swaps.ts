@@ -1,7 +1,7 @@
 // A folder that becomes a link after it was checked: before the container is made, before it is started, and while it waits.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { connect, createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ import { agent, BASE, sandbox } from "./ground.ts";
 
 const ENGINE = "/var/run/docker.sock";
 
-/** The engine behind a socket of our own: `before` sees every request before the engine does. */
+/** The engine behind a socket of our own; `before` sees the beginning of every request before the engine does. */
 function proxy(path: string, before: (head: string) => void): Promise<Server> {
   const server = createServer({ allowHalfOpen: true }, (from) => {
     const to = connect({ path: ENGINE, allowHalfOpen: true });
@@ -20,8 +20,7 @@ function proxy(path: string, before: (head: string) => void): Promise<Server> {
     });
     to.pipe(from);
     from.on("end", () => to.end());
-    for (const socket of [from, to]) socket.on("error", () => (from.destroy(), to.destroy()));
-    for (const socket of [from, to]) socket.on("close", () => (from.destroy(), to.destroy()));
+    for (const socket of [from, to]) socket.on("error", () => socket.destroy()).on("close", () => (from.destroy(), to.destroy()));
   });
   return new Promise((done) => server.listen(path, () => done(server)));
 }
@@ -31,11 +30,11 @@ const TARGET = "victim/diary";
 
 interface Moment {
   readonly name: string;
-  readonly at: RegExp;
+  /** The first request of the engine that fits; absent: as soon as the gateway has made the folder. */
+  readonly at?: RegExp;
 }
-/** The first request of the engine that fits is the moment of the swap. */
 const MOMENTS: readonly Moment[] = [
-  { name: "before the create", at: /^GET \/(v[\d.]+\/)?images\// },
+  { name: "once it was made" },
   { name: "at the create", at: /^POST \/(v[\d.]+\/)?containers\/create/ },
   { name: "at the start", at: /^POST \/(v[\d.]+\/)?containers\/[0-9a-f]+\/start/ },
 ];
@@ -48,15 +47,10 @@ interface Place {
 /** The first folder is real when it is checked; then it is the victim's. */
 async function swapOne({ gateway, host }: Place, moment: Moment, arm: (swap: () => void) => void): Promise<void> {
   const name = moment.name.replaceAll(" ", "-");
-  const folder = join(host, name);
   // Not made before: the gateway makes it and gives it to the agent.
+  const folder = join(host, name);
   arm(() => {
-    rmSync(`${folder}.old`, { recursive: true, force: true });
-    try {
-      renameSync(folder, `${folder}.old`);
-    } catch {
-      // Not there yet.
-    }
+    renameSync(folder, `${folder}.old`);
     symlinkSync(join(host, "victim"), folder);
   });
   const text = agent(name, `${box}\n  workspace: {path: "${folder}"}`);
@@ -84,16 +78,33 @@ const containersOf = (gateway: Gateway, name: string): readonly string[] => {
   return gateway.containers().length === 0 ? [] : listed.stdout.split("\n").filter(Boolean);
 };
 
+/** Swaps at the moment, once. */
+function armed(): { readonly before: (head: string) => void; readonly done: () => boolean; arm(moment: Moment, folder: string): (swap: () => void) => void } {
+  let waiting: { readonly at: RegExp | undefined; readonly swap: () => void } | undefined;
+  const fire = (): void => {
+    const swap = waiting?.swap;
+    waiting = undefined;
+    swap?.();
+  };
+  return {
+    before: (head) => void (waiting?.at?.test(head) === true && fire()),
+    done: () => waiting === undefined,
+    arm: ({ at }, folder) => (swap) => {
+      waiting = { at, swap };
+      if (at !== undefined) return;
+      const watching = setInterval(() => {
+        if (!existsSync(folder)) return;
+        clearInterval(watching);
+        fire();
+      }, 0);
+    },
+  };
+}
+
 export async function swaps(): Promise<string> {
   const host = mkdtempSync(join(tmpdir(), "beige-swap-"));
-  let moment: Moment | undefined;
-  let swap: (() => void) | undefined;
-  const server = await proxy(join(host, "docker.sock"), (head) => {
-    if (swap === undefined || moment === undefined || !moment.at.test(head)) return;
-    const now = swap;
-    swap = undefined;
-    now();
-  });
+  const { before, arm, done } = armed();
+  const server = await proxy(join(host, "docker.sock"), before);
   const gateway = makeGateway({ env: { DOCKER_HOST: `unix://${join(host, "docker.sock")}` } });
   try {
     writeFileSync(join(gateway.home, "host.yaml"), "paths: {workspaces: [/], mounts: [/]}\n", { mode: 0o600 });
@@ -102,11 +113,8 @@ export async function swaps(): Promise<string> {
     await gateway.start();
     await gateway.apply(BASE);
     for (const one of MOMENTS) {
-      await swapOne({ gateway, host }, one, (now) => {
-        moment = one;
-        swap = now;
-      });
-      assert.equal(swap, undefined, `the swap ${one.name} took place`);
+      await swapOne({ gateway, host }, one, arm(one, join(host, one.name.replaceAll(" ", "-"))));
+      assert.ok(done(), `the swap ${one.name} took place`);
     }
     return `a folder that became a link ${MOMENTS.map((one) => one.name).join(", ")} never served`;
   } finally {

@@ -1,0 +1,78 @@
+// Holds the engine's answers to the shape that is read from them: what answers at the socket may be a proxy, a half-dead engine or
+// something else, and what it says must never pass for "there is no such container".
+import { BeigeError } from "../../src/core/errors.ts";
+import type { ImageInspected, Info, Inspected, Listed } from "./words.ts";
+
+type Unknowns = Readonly<Record<string, unknown>>;
+
+const isRecord = (value: unknown): value is Unknowns => value !== null && typeof value === "object" && !Array.isArray(value);
+const isText = (value: unknown): value is string => typeof value === "string";
+const isWord = (value: unknown): boolean => isText(value) && value !== "";
+const isId = (value: unknown): boolean => isText(value) && /^[0-9a-f]{12,128}$/.test(value);
+const texts = (value: unknown): boolean => Array.isArray(value) && value.every(isText);
+const names = (value: unknown): boolean => isRecord(value) && Object.values(value).every(isText);
+/** The engine writes null for what is empty. */
+const orNothing = (test: (value: unknown) => boolean, value: unknown): boolean => value === null || value === undefined || test(value);
+
+function isInfo(value: unknown): boolean {
+  return isRecord(value) && isText(value["ServerVersion"]) && orNothing(texts, value["SecurityOptions"]);
+}
+
+function isListed(value: unknown): boolean {
+  return (
+    isRecord(value) && isWord(value["Id"]) && isWord(value["State"]) && orNothing(texts, value["Names"]) && orNothing(names, value["Labels"])
+  );
+}
+
+function isMount(value: unknown): boolean {
+  return isRecord(value) && isText(value["Type"]) && isText(value["Source"]) && isText(value["Destination"]) && typeof value["RW"] === "boolean";
+}
+
+function isState(value: unknown): boolean {
+  return isRecord(value) && isWord(value["Status"]) && typeof value["Running"] === "boolean" && isText(value["StartedAt"]);
+}
+
+function isConfig(value: unknown): boolean {
+  return (
+    isRecord(value) &&
+    isText(value["User"]) &&
+    isText(value["Image"]) &&
+    orNothing(texts, value["Env"]) &&
+    orNothing(texts, value["Cmd"]) &&
+    orNothing(names, value["Labels"])
+  );
+}
+
+function isInspected(value: unknown): boolean {
+  return (
+    isRecord(value) &&
+    isWord(value["Id"]) &&
+    isWord(value["Name"]) &&
+    isText(value["Image"]) &&
+    isState(value["State"]) &&
+    isConfig(value["Config"]) &&
+    isRecord(value["HostConfig"]) &&
+    orNothing((mounts) => Array.isArray(mounts) && mounts.every(isMount), value["Mounts"])
+  );
+}
+
+function isImage(value: unknown): boolean {
+  if (!isRecord(value) || !isWord(value["Id"])) return false;
+  const config = value["Config"] ?? {};
+  return isRecord(config) && orNothing(texts, config["Env"]) && orNothing(names, config["Labels"]) && orNothing(isRecord, config["Volumes"]);
+}
+
+function held<T>(fits: boolean, raw: unknown, what: string): T {
+  if (fits) return raw as T;
+  throw new BeigeError("unavailable", `what answers as the docker engine does not say ${what} as docker does`, {
+    hint: "see what is behind its socket: docker info",
+  });
+}
+
+export const info = (raw: unknown): Info => held(isInfo(raw), raw, "what it is");
+export const listed = (raw: unknown): readonly Listed[] =>
+  held(Array.isArray(raw) && raw.every(isListed), raw, "which containers there are");
+export const inspected = (raw: unknown): Inspected => held(isInspected(raw), raw, "what a container is");
+export const image = (raw: unknown): ImageInspected => held(isImage(raw), raw, "what an image is");
+/** Of something that was just made. */
+export const id = (raw: unknown): string => held(isId(raw), raw, "what it made");
