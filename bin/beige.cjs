@@ -40,6 +40,9 @@ if (major < 24) {
     process.exitCode = 2;
   }
 } else {
+  // What is compiled is kept, in a folder that only this user can write; no home is made for it.
+  var home = process.env.BEIGE_HOME || path.join(require("os").homedir(), ".beige");
+  if (fs.existsSync(home)) require("module").enableCompileCache(path.join(home, "cache"));
   // A clone runs its sources, so that an old build is never taken for them; a package has none.
   if (!fs.existsSync(source)) require(built);
   else

@@ -257,10 +257,7 @@ status() {
   fi
   line="engine: Docker $(version) at $socket; images:" code=0
   for image in beige-tiny:1 beige-base:1 beige-sandbox:latest; do
-    if image_there "$image"; then line="$line $image"; else
-      line="$line (no $image)"
-      [ "$image" = beige-sandbox:latest ] || code=5
-    fi
+    if image_there "$image"; then line="$line $image"; else line="$line (no $image)" code=5; fi
   done
   printf '%s\n' "$line"
   return $code

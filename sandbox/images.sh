@@ -1,8 +1,8 @@
 # shellcheck shell=sh
 # Part of engine.sh: images from what this machine has, since no registry can be assumed. tiny is a static busybox; base is the
-# host's own programs with their libraries. beige-sandbox is built from guest/Dockerfile where its base image is present.
+# host's own programs with their libraries. beige-sandbox is built from guest/Dockerfile where its base image is present, else it is beige-base by another name.
 
-images_there() { image_there beige-tiny:1 && image_there beige-base:1; }
+images_there() { image_there beige-tiny:1 && image_there beige-base:1 && image_there beige-sandbox:latest; }
 
 import_image() { # FOLDER NAME TAG
   tar -C "$1" --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -cf "$work/image.tar" .
@@ -103,10 +103,20 @@ take_node() {
   take_program node /usr/local/bin/node || say "no node on this machine; beige-base:1 is made without it"
 }
 
-# Never pulls: a base image that is not here is not waited for.
+# The default of Agent.spec.sandbox.image. Never pulls: where the Dockerfile's own base is not here, it is the base image under another
+# name (no Deno), so that the default runs everywhere; "docker pull debian:bookworm-slim && docker rmi beige-sandbox:latest" and another
+# call make the whole one.
 make_sandbox() {
-  command -v docker >/dev/null 2>&1 && image_there debian:bookworm-slim || return 0
-  docker_ build -q -t beige-sandbox:latest "$here/guest" >>"$work/build.log" 2>&1 || say "beige-sandbox:latest could not be built: $(tail -n 2 "$work/build.log" | tr '\n' ' ')"
+  if command -v docker >/dev/null 2>&1 && image_there debian:bookworm-slim; then
+    docker_ build -q -t beige-sandbox:latest "$here/guest" >>"$work/build.log" 2>&1 && return
+    say "beige-sandbox:latest could not be built: $(tail -n 2 "$work/build.log" | tr '\n' ' ')"
+  fi
+  say "making the image beige-sandbox:latest from beige-base:1 (debian:bookworm-slim is not on this engine)"
+  if command -v curl >/dev/null 2>&1; then
+    api POST "/images/beige-base:1/tag?repo=beige-sandbox&tag=latest" -f -o /dev/null
+  else
+    docker_ tag beige-base:1 beige-sandbox:latest
+  fi
 }
 
 make_images() {

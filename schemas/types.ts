@@ -59,6 +59,8 @@ export interface ProviderSpec {
   timeoutSeconds: number;
   /**
    * Facts about models that are not known otherwise, or corrections.
+   *
+   * @maxItems 500
    */
   models: ModelFacts[];
   echo?: EchoSpec;
@@ -126,6 +128,8 @@ export interface ModelCost {
 export interface EchoSpec {
   /**
    * The first step whose 'match' fits the last message answers; a step fires once a turn; no match repeats the text.
+   *
+   * @maxItems 1000
    */
   steps: EchoStep[];
 }
@@ -225,6 +229,8 @@ export interface AgentSpec {
   model: AgentModel;
   /**
    * Models to try in order when the first does not answer.
+   *
+   * @maxItems 50
    */
   fallbacks: FallbackModel[];
   /**
@@ -237,6 +243,8 @@ export interface AgentSpec {
   coreTools: ("read" | "write" | "patch" | "exec")[];
   /**
    * Plugin tools that the agent may call, by name or PLUGIN/TOOL. Nothing else may be called.
+   *
+   * @maxItems 500
    */
   tools: string[];
   /**
@@ -346,6 +354,8 @@ export interface AgentSandbox {
   network: SandboxNetwork;
   /**
    * Host folders inside the sandbox; their roots are allowed in host.yaml.
+   *
+   * @maxItems 200
    */
   mounts: SandboxMount[];
   /**

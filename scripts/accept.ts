@@ -3,6 +3,8 @@ import { clone } from "../test/accept/clone.ts";
 import { crash } from "../test/accept/crash.ts";
 import { drift } from "../test/accept/drift.ts";
 import { record } from "../test/accept/record.ts";
+import { rogue } from "../test/accept/rogue.ts";
+import { secrets } from "../test/accept/secrets.ts";
 
 interface Promise_ {
   readonly name: string;
@@ -15,6 +17,8 @@ const promises: readonly Promise_[] = [
   { name: "drift", says: "a container that was removed by hand is back within 10 s", run: drift },
   { name: "crash", says: "kill -9 of the gateway loses and doubles nothing", run: () => crash(20) },
   { name: "record", says: "what is refused is recorded, and tampering shows", run: record },
+  { name: "rogue", says: "a rogue agent reads, changes, forges, reaches and brings down nothing", run: () => rogue() },
+  { name: "secrets", says: "twelve planted values are found only where they belong", run: secrets },
 ];
 
 const wanted = process.argv.slice(2);

@@ -8,6 +8,8 @@ import { createDocker } from "../sandbox/docker.ts";
 import { guestPath } from "../sandbox/guest.ts";
 import { createKits } from "../sandbox/launchers.ts";
 import { createAudit } from "./adapters/audit.ts";
+import { createAuditReader } from "./adapters/audit/reader.ts";
+import { ensureCertificate } from "./adapters/certificate.ts";
 import { systemClock } from "./adapters/clock.ts";
 import { createWorkspaces } from "./adapters/disk.ts";
 import { createHost } from "./adapters/host.ts";
@@ -15,9 +17,11 @@ import { createLog } from "./adapters/log.ts";
 import { createPi } from "./adapters/pi.ts";
 import { systemRandom } from "./adapters/random.ts";
 import { createSecrets } from "./adapters/secrets.ts";
+import { createTrees } from "./adapters/trees.ts";
 import { createApi } from "./api/api.ts";
 import { BeigeError } from "./core/errors.ts";
-import type { World } from "./core/world.ts";
+import { parseKubeListen, parseListen, type Listen } from "./core/listen.ts";
+import type { Outside } from "./core/world.ts";
 import { createEngine, type Engine } from "./engine/engine.ts";
 import { openStore } from "./engine/store.ts";
 import { createCalls } from "./gateway/call.ts";
@@ -39,7 +43,9 @@ export interface DaemonOptions {
   /** Absolute path of BEIGE_HOME. */
   readonly home: string;
   /** Where to listen besides the unix socket. */
-  readonly listen: { readonly host?: string; readonly port?: number | "none" };
+  readonly listen: Listen;
+  /** Port of the door for Kubernetes clients, with TLS; absent: none. */
+  readonly kubePort?: number;
   /** Whether schedules fire. */
   readonly firing: boolean;
   /** Unix socket of the Docker engine. */
@@ -52,6 +58,8 @@ export interface DaemonOptions {
 export interface Daemon {
   readonly socket: string;
   readonly url?: string;
+  /** Of the door for Kubernetes clients. */
+  readonly kube?: string;
   readonly warning?: string;
   /** Bounded: ends within 11 s. */
   stop(): Promise<void>;
@@ -148,7 +156,9 @@ export async function startDaemon(given: DaemonOptions): Promise<Daemon> {
   };
   await Promise.all([base.audit.ready(), base.control.ready()]);
   const traffic = gateway(base, options, theEngine);
-  const world: World = {
+  const onHint = (name: string): void => theEngine().wake({ kind: "Source", namespace: "", name });
+  const trees = createTrees({ clock: systemClock, log, onHint });
+  const world: Outside = {
     clock: systemClock,
     random: systemRandom,
     log,
@@ -168,6 +178,7 @@ export async function startDaemon(given: DaemonOptions): Promise<Daemon> {
     state: store.agents,
     firings: store.firings,
     turns: traffic.turns,
+    trees,
   };
   const defaultHome = given.home === join(homedir(), ".beige");
   engine = createEngine({ store, kinds, world, host: base.host.policy, home, defaultHome, clock: systemClock, random: systemRandom, log });
@@ -183,8 +194,10 @@ export async function startDaemon(given: DaemonOptions): Promise<Daemon> {
       (error: unknown) => (error instanceof Error ? error.message : String(error)),
     );
   };
+  let doors: { readonly url?: string; readonly kube?: string; readonly warning?: string } = {};
   const api = createApi({
     control: engine,
+    audit: createAuditReader(join(home, "logs", "audit.jsonl")),
     directory: store.directory,
     call: traffic.call,
     turn: traffic.turn,
@@ -202,11 +215,16 @@ export async function startDaemon(given: DaemonOptions): Promise<Daemon> {
         store: store.id,
         schedules: options.firing,
         hostPolicy: base.host.error() ?? "ok",
+        ...doors,
       };
     },
   });
   await lookAtEngine();
-  const listening = await api.listen({ socket: join(home, "beige.sock"), ...options.listen });
+  const tls =
+    options.kubePort === undefined ? {} : { kube: { port: options.kubePort, ...ensureCertificate(home, systemClock, systemRandom) } };
+  const listening = await api.listen({ socket: join(home, "beige.sock"), ...options.listen, ...tls });
+  doors = { url: listening.url, kube: listening.kube, warning: listening.warning };
+  if (listening.warning !== undefined) log.warn("a port could not be opened", { warning: listening.warning });
   await engine.start();
   await traffic.resume();
   log.info("gateway is up", { home, url: listening.url, version, schedules: options.firing });
@@ -214,6 +232,7 @@ export async function startDaemon(given: DaemonOptions): Promise<Daemon> {
     ...listening,
     async stop() {
       await Promise.all([api.close(), traffic.stop()]);
+      trees.close();
       await engine.stop();
       await traffic.sockets.closeAll();
       await traffic.plugins.stop();
@@ -223,18 +242,6 @@ export async function startDaemon(given: DaemonOptions): Promise<Daemon> {
       log.close();
     },
   };
-}
-
-/** `none`, PORT or HOST:PORT; loopback only, since the token is all that guards it. */
-export function parseListen(text: string | undefined): DaemonOptions["listen"] {
-  if (text === undefined || text === "") return {};
-  if (text === "none") return { port: "none" };
-  const found = /^(?:(127\.0\.0\.1|localhost|\[::1\]):)?(\d{1,5})$/.exec(text);
-  const port = Number(found?.[2]);
-  if (!found || port > 65_535) {
-    throw new BeigeError("invalid", `cannot listen on "${text}"`, { hint: "none, a port, or a port of 127.0.0.1, localhost or [::1]" });
-  }
-  return found[1] === undefined ? { port } : { host: found[1].replace(/^\[|\]$/g, ""), port };
 }
 
 /** The engine's socket: DOCKER_HOST where it names one. */
@@ -254,6 +261,7 @@ async function main(argv: readonly string[], env: NodeJS.ProcessEnv): Promise<vo
   const daemon = await startDaemon({
     home: resolve(after("--home") ?? (env["BEIGE_HOME"] || join(homedir(), ".beige"))),
     listen: parseListen(after("--listen") ?? env["BEIGE_LISTEN"]),
+    ...parseKubeListen(after("--kube-listen") ?? env["BEIGE_KUBE_LISTEN"]),
     firing: argv.includes("--schedules"),
     engine: engineSocket(env),
     foreground: env["BEIGE_DETACHED"] !== "1",

@@ -48,6 +48,7 @@ const DOORS: Readonly<Record<string, readonly string[]>> = {
   pino: ["src/adapters/log.ts"],
   "node:sqlite": ["src/engine/store", "src/adapters/lock.ts"],
   fastify: ["src/api"],
+  ws: ["src/api/kube"],
   chokidar: ["src/adapters/watch.ts"],
 };
 

@@ -54,16 +54,16 @@ async function create(w: World, action: Of<"create">, signal: AbortSignal): Prom
     const now = await assertPlace(w, place);
     if (place.what === "workspace") assertOwner(now, { path: place.path, shared: action.shared }, owner);
   }
-  await remembering(w, action, () => w.sandbox.create({ ...action.box, user: owner }, signal));
+  await remembering(w, action, () => w.sandbox.create({ ...action.box, user: owner }, signal), signal);
 }
 
-/** A replacement that the engine refuses is not tried again at once: the old container serves. */
-async function remembering(w: World, action: Of<"create"> | Of<"start">, run: () => Promise<unknown>): Promise<void> {
+/** A replacement that the engine refuses is not tried again at once: the old container serves. One that was stopped midway is. */
+async function remembering(w: World, action: Of<"create"> | Of<"start">, run: () => Promise<unknown>, signal: AbortSignal): Promise<void> {
   try {
     await run();
   } catch (thrown) {
     const error = asBeigeError(thrown);
-    if (action.replacing !== undefined && !PASSING.has(error.code)) {
+    if (action.replacing !== undefined && !signal.aborted && !PASSING.has(error.code)) {
       const data = { key: action.replacing, message: error.message };
       w.state.setIntent(action.agent.uid, { type: REPLACE_FAILED, data, startedAt: w.clock.now() });
     }
@@ -81,7 +81,7 @@ async function idOf(w: World, uid: string, which: Which): Promise<string> {
 
 async function start(w: World, action: Of<"start">, signal: AbortSignal): Promise<void> {
   const id = await idOf(w, action.agent.uid, action.which);
-  await remembering(w, action, () => w.sandbox.start(id, signal));
+  await remembering(w, action, () => w.sandbox.start(id, signal), signal);
 }
 
 async function removeWorkspace(w: World, action: Of<"workspace-remove">): Promise<void> {

@@ -4,7 +4,7 @@ import { fingerprint, HASH_VERSION } from "../../src/core/fingerprint.ts";
 import type { View } from "../../src/core/kind.ts";
 import { launcherFolder, packageFolder, resolvePath, socketFolder, workspaceFolder } from "../../src/core/paths.ts";
 import { parseBytes, parseCores } from "../../src/core/quantity.ts";
-import { DEFAULT_NAMESPACE, type Agent } from "../../src/core/resource.ts";
+import { DEFAULT_NAMESPACE, RESTARTED_AT, type Agent } from "../../src/core/resource.ts";
 import { LABEL, type Mount, type SandboxSpec } from "../../src/core/sandbox.ts";
 import { refOf } from "../../src/core/resource.ts";
 
@@ -56,7 +56,13 @@ const environment = (agent: Agent): Readonly<Record<string, string>> => ({
   ...ownEnv(agent.metadata.name, agent.spec.sandbox.path),
 });
 
-/** What of the spec forces another container when it changes; facts of this machine are not in it. */
+/** Which restart the container is of; undefined while nobody asked for one. */
+function restartOf(agent: Agent): string | undefined {
+  const said = agent.metadata.annotations?.[RESTARTED_AT];
+  return said === undefined || said.length <= 64 ? said : fingerprint(said);
+}
+
+/** What of the manifest forces another container when it changes; facts of this machine are not in it. */
 function replacing(agent: Agent): object {
   const { image, profile, runtime, path, network, mounts, env, resources } = agent.spec.sandbox;
   return {
@@ -69,13 +75,16 @@ function replacing(agent: Agent): object {
     tmp: parseBytes(resources.tmp),
     mounts: mounts.map(({ source, target, readOnly }) => ({ source, target, readOnly })).toSorted(byTarget),
     workspace: agent.spec.workspace.path,
+    restart: restartOf(agent),
   };
 }
 
 export const specHash = (agent: Agent): string => fingerprint(replacing(agent));
 
 function labels(agent: Agent, view: View): Readonly<Record<string, string>> {
+  const restart = restartOf(agent);
   return {
+    ...(restart === undefined ? {} : { [LABEL.restart]: restart }),
     [LABEL.store]: view.store,
     [LABEL.uid]: agent.metadata.uid,
     [LABEL.kind]: agent.kind,

@@ -186,7 +186,11 @@ test("no folder of an agent holds or lies in code of beige itself", () => {
 });
 
 test.each([
-  ["its own workspace", { workspace: { path: "/work/a", onDelete: "retain", shared: false } }, [{ source: "/work/a/sub", target: "/x", readOnly: true }]],
+  [
+    "its own workspace",
+    { workspace: { path: "/work/a", onDelete: "retain", shared: false } },
+    [{ source: "/work/a/sub", target: "/x", readOnly: true }],
+  ],
   [
     "its own writable mount",
     {},
@@ -205,8 +209,12 @@ test.each([
 test("two agents may write the same mount, and read below one that nobody writes", () => {
   const mount = (source: string, readOnly: boolean): Record<string, unknown> => ({ mounts: [{ source, target: "/x", readOnly }] });
   const paths = { mounts: ["/work"] };
-  expect(problems(agentOf("travel", {}, mount("/work/a", false)), { objects: [agentOf("other", {}, mount("/work/a", false))], paths })).toEqual([]);
-  expect(problems(agentOf("travel", {}, mount("/work/a/b", true)), { objects: [agentOf("other", {}, mount("/work/a", true))], paths })).toEqual([]);
+  expect(
+    problems(agentOf("travel", {}, mount("/work/a", false)), { objects: [agentOf("other", {}, mount("/work/a", false))], paths }),
+  ).toEqual([]);
+  expect(
+    problems(agentOf("travel", {}, mount("/work/a/b", true)), { objects: [agentOf("other", {}, mount("/work/a", true))], paths }),
+  ).toEqual([]);
 });
 
 test("a relative path starts at the manifest's folder, and without one it is refused", () => {

@@ -1,5 +1,6 @@
 // How a container differs from the wanted one, field by field in the manifest's words. Pure.
 import type { FieldChange } from "../../src/core/kind.ts";
+import { RESTARTED_AT } from "../../src/core/resource.ts";
 import { showBytes } from "../../src/core/quantity.ts";
 import { LABEL, type Mount, type SandboxSeen, type SandboxSpec } from "../../src/core/sandbox.ts";
 import { GATEWAY_ENV, INSIDE, type Box } from "./box.ts";
@@ -69,6 +70,12 @@ function mountChanges(box: Box, seen: SandboxSpec, outdated: boolean): readonly 
   });
 }
 
+/** A restart that was asked for since the container was made; one that is no longer asked for changes nothing. */
+function restartChanges(box: Box, seen: SandboxSpec): readonly FieldChange[] {
+  const wanted = box.labels[LABEL.restart];
+  return wanted === undefined ? [] : changed(`metadata.annotations[${RESTARTED_AT}]`, seen.labels[LABEL.restart], wanted);
+}
+
 /** runc is what an engine uses unless told. */
 const plainRuntime = (runtime: string | undefined): string | undefined => (runtime === "runc" ? undefined : runtime);
 
@@ -100,6 +107,7 @@ export function compare(compared: Compared): Difference {
       ...(outdated ? [] : changed("sandbox.hardening", hardening(seen.spec), undefined)),
       ...envChanges(box, seen.spec, outdated),
       ...mountChanges(box, seen.spec, outdated),
+      ...restartChanges(box, seen.spec),
     ],
     imageMoved: imageId !== undefined && imageId !== seen.imageId && seen.spec.image === box.image,
     outdated,

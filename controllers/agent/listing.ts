@@ -1,6 +1,6 @@
 // One look at containers and images for all agents of one moment: at a resync and in a plan every agent asks for the same.
 import type { Sandbox, SandboxListed } from "../../src/core/sandbox.ts";
-import type { World } from "../../src/core/world.ts";
+import type { FolderSeen, Workspaces, World } from "../../src/core/world.ts";
 
 // A listing says only which containers there may be. What each of them is, `inspect` says, and that is never kept. So an old
 // listing misses at most a container that somebody else made in this short time; our own acts throw it away.
@@ -13,8 +13,26 @@ interface Listing {
 }
 
 const listings = new WeakMap<Sandbox, Listing>();
-/** Images that are being asked for: an answer is not kept. */
-const asking = new WeakMap<Sandbox, Map<string, Promise<string | undefined>>>();
+/** Questions on their way: whoever asks the same meanwhile gets the same answer, which is not kept. */
+const images = new WeakMap<Sandbox, Map<string, Promise<string | undefined>>>();
+const folders = new WeakMap<Workspaces, Map<string, Promise<FolderSeen>>>();
+
+type Asked<P extends object, T> = WeakMap<P, Map<string, Promise<T>>>;
+
+function together<P extends object, T>(
+  asked: Asked<P, T>,
+  about: { readonly port: P; readonly key: string },
+  ask: () => Promise<T>,
+): Promise<T> {
+  const { port, key } = about;
+  const open = asked.get(port) ?? new Map<string, Promise<T>>();
+  asked.set(port, open);
+  const known = open.get(key);
+  if (known !== undefined) return known;
+  const answer = ask().finally(() => open.delete(key));
+  open.set(key, answer);
+  return answer;
+}
 
 export function listBoxes(w: World): Promise<readonly SandboxListed[]> {
   const now = w.clock.monotonic();
@@ -27,18 +45,15 @@ export function listBoxes(w: World): Promise<readonly SandboxListed[]> {
 }
 
 /** Id of an image; undefined when it is not on this machine. */
-export function imageIdOf(w: World, ref: string): Promise<string | undefined> {
-  const asked = asking.get(w.sandbox) ?? new Map<string, Promise<string | undefined>>();
-  asking.set(w.sandbox, asked);
-  const known = asked.get(ref);
-  if (known !== undefined) return known;
-  const answer = w.sandbox.image(ref).finally(() => asked.delete(ref));
-  asked.set(ref, answer);
-  return answer;
-}
+export const imageIdOf = (w: World, ref: string): Promise<string | undefined> =>
+  together(images, { port: w.sandbox, key: ref }, () => w.sandbox.image(ref));
+
+/** A folder that every agent asks for; whoever acts on one looks for himself. */
+export const folderSeen = (w: World, path: string): Promise<FolderSeen> =>
+  together(folders, { port: w.workspaces, key: path }, () => w.workspaces.seen(path));
 
 /** After anything that makes, renames or removes a container, whether it worked or not. */
 export function forgetListing(w: World): void {
   listings.delete(w.sandbox);
-  asking.delete(w.sandbox);
+  images.delete(w.sandbox);
 }

@@ -7,7 +7,7 @@ import { resolvePath } from "../../src/core/paths.ts";
 import { refOf, type Agent, type Ref } from "../../src/core/resource.ts";
 import type { World } from "../../src/core/world.ts";
 import { agentId, workspacePath } from "./box.ts";
-import { imageIdOf, listBoxes } from "./listing.ts";
+import { folderSeen, imageIdOf, listBoxes } from "./listing.ts";
 import { otherFolders } from "./place.ts";
 import type { AgentSeen, PathSeen } from "./seen.ts";
 import { kitOf } from "./tools.ts";
@@ -52,7 +52,7 @@ async function foldersSeen(w: World, agent: Agent, view: View): Promise<Pick<Age
   const workspace = workspacePath(agent, view);
   const sources = agent.spec.sandbox.mounts.flatMap((mount) => resolvePath(mount.source, origin) ?? []);
   const [home, others, mounts, own] = await Promise.all([
-    w.workspaces.seen(view.home),
+    folderSeen(w, view.home),
     othersSeen(w, agent, view),
     Promise.all(sources.map((path) => pathSeen(w, path))),
     workspace === undefined ? undefined : pathSeen(w, workspace),

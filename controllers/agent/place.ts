@@ -1,22 +1,34 @@
 // Host folders of agents: which they are, and which an agent may have. Pure; paths as written in `check`, real ones in `plan`.
 import { fileURLToPath } from "node:url";
 import type { Problem } from "../../src/core/errors.ts";
-import { codeFolder, namedFolders, type Named } from "../../src/core/folders.ts";
+import { codeFolder, namedFolders, sourceFolder, type Named } from "../../src/core/folders.ts";
 import type { View } from "../../src/core/kind.ts";
 import { allowedBy, clashes, dangerous, type Folder, type Homes } from "../../src/core/overlap.ts";
 import { workspaceFolder } from "../../src/core/paths.ts";
-import { refName, refOf, type Agent, type Plugin } from "../../src/core/resource.ts";
+import { refName, refOf, type Agent, type Plugin, type Resource, type Source } from "../../src/core/resource.ts";
 import type { Place } from "./action.ts";
 import { workspacePath } from "./box.ts";
 import type { AgentSeen, PathSeen } from "./seen.ts";
 
-/** Folders that must not meet those of this agent: other agents' and plugins'. */
+/** Of every agent, once a list of agents: each of them is compared with all others. */
+const named = new WeakMap<readonly Resource[], readonly Folder[]>();
+
+function agentFolders(view: View): readonly Folder[] {
+  const agents = view.list("Agent");
+  const known = named.get(agents);
+  if (known !== undefined) return known;
+  const folders = (agents as readonly Agent[]).flatMap((agent) => namedFolders(agent, view).map((each) => each.folder));
+  named.set(agents, folders);
+  return folders;
+}
+
+/** Folders that must not meet those of this agent: other agents', plugins' and Sources'. */
 export function otherFolders(agent: Agent, view: View): readonly Folder[] {
-  const agents = (view.list("Agent") as readonly Agent[])
-    .filter((other) => refName(refOf(other)) !== refName(refOf(agent)))
-    .flatMap((other) => namedFolders(other, view).map((named) => named.folder));
+  const owner = refName(refOf(agent));
+  const agents = agentFolders(view).filter((folder) => folder.owner !== owner);
   const plugins = (view.list("Plugin") as readonly Plugin[]).flatMap((plugin) => codeFolder(plugin, view) ?? []);
-  return [...agents, ...plugins];
+  const sources = (view.list("Source") as readonly Source[]).flatMap((source) => sourceFolder(source, view) ?? []);
+  return [...agents, ...plugins, ...sources];
 }
 
 /** A published package has all but its dependencies and its command in dist. */

@@ -94,7 +94,7 @@ export function situation(want: Want<Agent>, seen: AgentSeen, view: View): Situa
     ...(active === undefined ? {} : { active }),
     ...(spare === undefined ? {} : { spare }),
     limitsBefore: agent.status?.observed?.["limits"],
-    key: fingerprint({ box: { ...box, labels: {} }, image: seen.imageId, user }),
+    key: fingerprint({ box: { ...box, labels: {} }, restart: box.labels[LABEL.restart], image: seen.imageId, user }),
     fits,
     compare: differenceOf,
     helloed: (one) => seen.socket.hellos.includes(shortId(one.id)),

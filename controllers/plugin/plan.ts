@@ -3,7 +3,7 @@ import type { Problem } from "../../src/core/errors.ts";
 import { fingerprint } from "../../src/core/fingerprint.ts";
 import type { Action, Plan, View, Want } from "../../src/core/kind.ts";
 import type { PluginManifest } from "../../src/core/plugin.ts";
-import type { Plugin } from "../../src/core/resource.ts";
+import { RESTARTED_AT, type Plugin } from "../../src/core/resource.ts";
 import type { PluginSeen } from "../../src/core/world.ts";
 
 /** What its folder says; runs nothing. */
@@ -42,7 +42,8 @@ const DOCS = ["README.md", "SKILL.md"] as const;
 
 function identity(plugin: Plugin, codeHash: string): string {
   const { source, config, secrets } = plugin.spec;
-  return fingerprint({ source, config, secrets, codeHash, uid: plugin.metadata.uid });
+  const { uid, annotations } = plugin.metadata;
+  return fingerprint({ source, config, secrets, codeHash, uid, restart: annotations?.[RESTARTED_AT] });
 }
 
 /** The time of the load rides behind the fingerprint, so that a failure tells its age without anything being kept. */

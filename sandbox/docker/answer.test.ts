@@ -11,7 +11,19 @@ const box = {
   Mounts: [{ Type: "bind", Source: "/a", Destination: "/b", RW: true }],
   Config: { User: "1:1", Image: "i", Env: null, Cmd: ["init"], Labels: null },
 };
-const JUNK: readonly unknown[] = [undefined, null, "", "<html>login</html>", '[{"Id":"abc', 0, true, Buffer.from("[]"), [[]], [null], { message: "no" }];
+const JUNK: readonly unknown[] = [
+  undefined,
+  null,
+  "",
+  "<html>login</html>",
+  '[{"Id":"abc',
+  0,
+  true,
+  Buffer.from("[]"),
+  [[]],
+  [null],
+  { message: "no" },
+];
 
 test("what docker says passes as it is, with nulls for what is empty", () => {
   expect(inspected(box)).toBe(box);
@@ -21,18 +33,21 @@ test("what docker says passes as it is, with nulls for what is empty", () => {
   expect(info({ ServerVersion: "20.10" })).toMatchObject({ ServerVersion: "20.10" });
 });
 
-test.each(Object.entries({ id, image, info, inspected, listed }))("junk in the place of %s is an engine that does not answer", (_name, read) => {
-  for (const junk of JUNK) {
-    let thrown: unknown;
-    try {
-      read(junk);
-    } catch (error) {
-      thrown = error;
+test.each(Object.entries({ id, image, info, inspected, listed }))(
+  "junk in the place of %s is an engine that does not answer",
+  (_name, read) => {
+    for (const junk of JUNK) {
+      let thrown: unknown;
+      try {
+        read(junk);
+      } catch (error) {
+        thrown = error;
+      }
+      expect(thrown, JSON.stringify(junk)).toBeInstanceOf(BeigeError);
+      expect((thrown as BeigeError).code).toBe("unavailable");
     }
-    expect(thrown, JSON.stringify(junk)).toBeInstanceOf(BeigeError);
-    expect((thrown as BeigeError).code).toBe("unavailable");
-  }
-});
+  },
+);
 
 test.each<[string, object]>([
   ["id", { Id: undefined }],

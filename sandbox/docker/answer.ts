@@ -20,12 +20,18 @@ function isInfo(value: unknown): boolean {
 
 function isListed(value: unknown): boolean {
   return (
-    isRecord(value) && isWord(value["Id"]) && isWord(value["State"]) && orNothing(texts, value["Names"]) && orNothing(names, value["Labels"])
+    isRecord(value) &&
+    isWord(value["Id"]) &&
+    isWord(value["State"]) &&
+    orNothing(texts, value["Names"]) &&
+    orNothing(names, value["Labels"])
   );
 }
 
 function isMount(value: unknown): boolean {
-  return isRecord(value) && isText(value["Type"]) && isText(value["Source"]) && isText(value["Destination"]) && typeof value["RW"] === "boolean";
+  return (
+    isRecord(value) && isText(value["Type"]) && isText(value["Source"]) && isText(value["Destination"]) && typeof value["RW"] === "boolean"
+  );
 }
 
 function isState(value: unknown): boolean {
@@ -59,7 +65,9 @@ function isInspected(value: unknown): boolean {
 function isImage(value: unknown): boolean {
   if (!isRecord(value) || !isWord(value["Id"])) return false;
   const config = value["Config"] ?? {};
-  return isRecord(config) && orNothing(texts, config["Env"]) && orNothing(names, config["Labels"]) && orNothing(isRecord, config["Volumes"]);
+  return (
+    isRecord(config) && orNothing(texts, config["Env"]) && orNothing(names, config["Labels"]) && orNothing(isRecord, config["Volumes"])
+  );
 }
 
 function held<T>(fits: boolean, raw: unknown, what: string): T {

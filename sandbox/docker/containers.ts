@@ -49,7 +49,10 @@ export async function list(engine: Engine, store: string, signal?: AbortSignal):
 async function imageDefaults(engine: Engine, ref: string, signal?: AbortSignal): Promise<ImageDefaults | undefined> {
   const kept = engine.images.get(ref);
   if (kept !== undefined) return kept;
-  const info = await ask(engine, `inspect image ${ref}`, (s) => engine.door.image(ref, s).catch(passing(404)), { signal, limitMs: LOOK_MS });
+  const info = await ask(engine, `inspect image ${ref}`, (s) => engine.door.image(ref, s).catch(passing(404)), {
+    signal,
+    limitMs: LOOK_MS,
+  });
   if (info === undefined) return undefined;
   const { Env, Labels, Volumes } = info.Config ?? {};
   const defaults = { env: Env ?? [], labels: Labels ?? {}, volumes: Object.keys(Volumes ?? {}) };
@@ -59,7 +62,10 @@ async function imageDefaults(engine: Engine, ref: string, signal?: AbortSignal):
 }
 
 export async function inspect(engine: Engine, id: string, signal?: AbortSignal): Promise<SandboxSeen | undefined> {
-  const info = await ask(engine, `inspect container ${short(id)}`, (s) => engine.door.inspect(id, s).catch(passing(404)), { signal, limitMs: LOOK_MS });
+  const info = await ask(engine, `inspect container ${short(id)}`, (s) => engine.door.inspect(id, s).catch(passing(404)), {
+    signal,
+    limitMs: LOOK_MS,
+  });
   if (info === undefined) return undefined;
   if (engine.facts === undefined) await ping(engine, signal);
   // The image may be gone; what the container took from it then counts as its own.

@@ -1,3 +1,5 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -57,4 +59,23 @@ test("a full file becomes the older one, and there are never more than two", () 
   expect(statSync(file).size + statSync(`${file}.1`).size).toBeLessThan(5_000);
   expect(lines(file).at(-1)).toMatchObject({ at: 99 });
   log.close();
+});
+
+test("a reader of standard error that goes away does not end the process, and the file goes on", async () => {
+  const file = join(folder, "gateway.log");
+  const program = `
+      import { createLog } from ${JSON.stringify(new URL("log.ts", import.meta.url).href)};
+      const log = createLog({ file: ${JSON.stringify(file)}, stderr: true });
+      log.info("first");
+      process.stdin.once("data", () => {
+        let n = 0;
+        const timer = setInterval(() => { log.info("later", { n }); if (++n === 20) { clearInterval(timer); process.stdin.destroy(); } }, 5);
+      });`;
+  const child = spawn(process.execPath, ["--input-type=module", "-e", program], { stdio: ["pipe", "ignore", "pipe"] });
+  await once(child.stderr, "data");
+  child.stderr.destroy();
+  child.stdin.write("go\n");
+  const [code] = (await once(child, "exit")) as [number | null];
+  expect(code).toBe(0);
+  expect(readFileSync(file, "utf8").trim().split("\n")).toHaveLength(21);
 });

@@ -60,12 +60,24 @@ function rotating(file: string, limit: number): { write(line: string): void; clo
   return { write, close: () => closeSync(out.fd) };
 }
 
+/** Standard error for as long as somebody reads it: a closed terminal or a reader that went must not end the gateway. */
+function toStderr(): (line: string) => void {
+  let open = true;
+  process.stderr.on("error", () => {
+    open = false;
+  });
+  return (line) => {
+    if (open) process.stderr.write(line);
+  };
+}
+
 export function createLog(options: LogOptions = {}): Log & { close(): void } {
   const redact = options.redact ?? ((text: string) => text);
   const file = options.file === undefined ? undefined : rotating(options.file, options.rotateBytes ?? ROTATE_BYTES);
+  const stderr = options.stderr === true ? toStderr() : undefined;
   const write = (line: string): void => {
     file?.write(line);
-    if (options.stderr === true) process.stderr.write(line);
+    stderr?.(line);
   };
   const sink = pino(
     {

@@ -1,18 +1,14 @@
-// Folders of manifests: read whole as one snapshot when they have settled, and watched for hints.
-import { createHash } from "node:crypto";
-import { dirname, join } from "node:path";
-import { BeigeError, type Problem } from "../core/errors.ts";
-import { MAX_FILE, readManifests } from "../core/manifest.ts";
-import type { ManifestFile } from "../core/control.ts";
-import type { Clock, Log, Tree, Trees } from "../core/world.ts";
-import { type FileRead, Moved, readBelow } from "./trees/file.ts";
+// Folders of manifests: read whole when they have settled, and watched for hints.
+import { BeigeError } from "../core/errors.ts";
+import type { Tree, Trees } from "../core/source.ts";
+import type { Clock, Log } from "../core/world.ts";
+import { Moved } from "./trees/file.ts";
 import { checkoutOf } from "./trees/git.ts";
-import { placeOf, WALK, walkFolder, type WalkLimits } from "./trees/walk.ts";
+import { createNeeds, type Snapshot, type SnapshotLimits, takeSnapshot, type Vars } from "./trees/snapshot.ts";
+import { placeOf, WALK } from "./trees/walk.ts";
 import { createWatches, type StartWatch, type Watch } from "./watch.ts";
 
-export interface TreeLimits extends WalkLimits {
-  /** Bytes of all files together. */
-  readonly bytes: number;
+export interface TreeLimits extends SnapshotLimits {
   /** Time between two looks. */
   readonly gapMs: number;
   /** How long a folder may keep changing. */
@@ -20,9 +16,6 @@ export interface TreeLimits extends WalkLimits {
 }
 export const TREE: TreeLimits = { ...WALK, bytes: 64 * 1024 * 1024, gapMs: 100, patienceMs: 8_000 };
 
-const TEXT_BYTES_MAX = 256 * 1024;
-/** Files that are open at once. */
-const SIDE_BY_SIDE = 16;
 /** A watch that failed is tried again after this. */
 const WATCH_AGAIN_MS = 300_000;
 
@@ -35,24 +28,76 @@ export interface TreesDeps {
   readonly startWatch?: StartWatch;
 }
 
-type Vars = Readonly<Record<string, string>>;
+interface Look {
+  readonly place: string;
+  readonly snapshot: Snapshot;
+}
 
-/** Which text files a manifest names: parsed once as long as neither it nor the variables change. */
-function createNeeds() {
-  let known = new Map<string, readonly string[]>();
+export function createTrees(deps: TreesDeps): Trees & { close(): void } {
+  const { clock, log } = deps;
+  const limits = { ...TREE, ...deps.limits };
+  const startWatch = deps.startWatch ?? createWatches({ clock, log });
+  const watches = new Map<string, { readonly watches: readonly Watch[]; readonly place: string }>();
+  const needs = new Map<string, ReturnType<typeof createNeeds>>();
+
+  const needsOf = (path: string, vars: Vars) => {
+    const known = needs.get(path) ?? createNeeds();
+    // Of folders that are no longer asked for nothing is kept for long.
+    if (needs.size > 64) needs.clear();
+    needs.set(path, known);
+    return known(vars);
+  };
+
+  /** Undefined when something went away under the look. */
+  async function look(path: string, vars: Vars): Promise<Look | undefined> {
+    const { root, place } = await placeOf(path);
+    try {
+      const snapshot = await takeSnapshot({ root, folder: path, limits }, vars, needsOf(path, vars));
+      return { place, snapshot };
+    } catch (error) {
+      if (error instanceof Moved) return undefined;
+      throw error;
+    }
+  }
+
+  const close = (name: string): void => {
+    for (const watch of watches.get(name)?.watches ?? []) watch.close();
+    watches.delete(name);
+  };
+
   return {
-    /** Forgets what was not asked for since the last call. */
-    sweep(): void {
-      known = asked;
-      asked = new Map();
+    async read(path, { vars, known }): Promise<Tree> {
+      const end = clock.monotonic() + limits.patienceMs;
+      let before: Look | undefined;
+      for (;;) {
+        const now = await look(path, vars);
+        const settled =
+          now !== undefined && (now.snapshot.hash === known || (before?.snapshot.hash === now.snapshot.hash && before.place === now.place));
+        if (settled) {
+          const git = await checkoutOf(now.place.slice(0, now.place.lastIndexOf(" ")));
+          return { place: now.place, ...now.snapshot, ...(git === undefined ? {} : { git }) };
+        }
+        if (clock.monotonic() > end)
+          throw new BeigeError("unavailable", `folder ${path} keeps changing while it is read`, { hint: "it is read again when it rests" });
+        before = now;
+        await clock.sleep(limits.gapMs);
+      }
     },
-    of(file: ManifestFile, vars: Vars): readonly string[] {
-      if (!/\bfile\b/.test(file.text)) return [];
-      const key = createHash("sha256").update(file.text).update("\0").update(JSON.stringify(vars)).digest("hex");
-      const found = asked.get(key) ?? known.get(key) ?? [...new Set(readManifests([file]).needFiles.map(({ path }) => path))];
-      asked.set(key, found);
-      return found;
+    watched(name) {
+      const known = watches.get(name);
+      const failed = known?.watches.flatMap((watch) => watch.failedAt() ?? []) ?? [];
+      return failed.some((at) => clock.monotonic() - at > WATCH_AGAIN_MS) ? undefined : known?.place;
     },
+    watch(name, path, place) {
+      close(name);
+      // The path itself may be a link: what it leads to is watched, and the place tells when that is another folder.
+      const real = place.slice(0, place.lastIndexOf(" "));
+      const hint = (): void => deps.onHint(name);
+      const paths = path === real ? [real] : [real, path];
+      watches.set(name, { place, watches: paths.map((each) => startWatch(each, hint)) });
+    },
+    unwatch: close,
+    names: () => [...watches.keys()],
+    close: () => [...watches.keys()].forEach(close),
   };
 }
-let asked = new Map<string, readonly string[]>();

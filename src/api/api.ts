@@ -1,12 +1,14 @@
-// The gateway's HTTP API: one router behind two doors, and its orderly end.
+// The gateway's HTTP API: one router behind its doors, and its orderly end.
 import { setMaxListeners } from "node:events";
-import type { Server } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
 import type { ApiDeps, RouteDeps } from "./deps.ts";
-import { httpServer, openPort, openSocket } from "./doors.ts";
+import { httpServer, openPort, openSocket, type AnyServer, type Identity } from "./doors.ts";
 import { drain } from "./drain.ts";
 import { hostsOf, refusal, type Door } from "./gate.ts";
+import { createExec, upgrades } from "./kube/exec.ts";
 import { LIMITS } from "./limits.ts";
-import { onClientError, turnAway } from "./refuse.ts";
+import { onClientError, turnAway, turnAwayUpgrade } from "./refuse.ts";
 import { router } from "./router.ts";
 import { Refusal } from "./status.ts";
 
@@ -16,11 +18,21 @@ export interface ListenOptions {
   readonly host?: string;
   /** 7433 when absent; 0 takes a free one. */
   readonly port?: number | "none";
+  /** A door of its own with TLS, for clients of Kubernetes: they send no token over plain HTTP. Absent: none. */
+  readonly kube?: { readonly port: number } & Identity;
+}
+
+export interface Listening {
+  readonly socket: string;
+  readonly url?: string;
+  /** Of the door with TLS. */
+  readonly kube?: string;
+  readonly warning?: string;
 }
 
 export interface Api {
   /** A port that is taken is a warning; a socket that is taken throws. */
-  listen(options: ListenOptions): Promise<{ readonly socket: string; readonly url?: string; readonly warning?: string }>;
+  listen(options: ListenOptions): Promise<Listening>;
   /** Takes no more requests, ends watches, lets turns and calls go on for a while, then ends them too. */
   close(): Promise<void>;
 }
@@ -41,12 +53,11 @@ export function createApi(given: ApiDeps): Api {
     async listen(options) {
       await open.app.ready();
       await open.socket(options.socket);
-      if (options.port === "none") return { socket: options.socket };
-      const tcp =
-        deps.token === ""
-          ? { warning: "there is no token: serving on the unix socket only" }
-          : await open.port(options.host ?? "127.0.0.1", options.port ?? DEFAULT_PORT);
-      return { socket: options.socket, ...tcp };
+      const { kube } = options;
+      const ports: Port[] = [];
+      if (options.port !== "none") ports.push({ as: "url", port: options.port ?? DEFAULT_PORT });
+      if (kube !== undefined) ports.push({ as: "kube", port: kube.port, identity: { key: kube.key, cert: kube.cert } });
+      return { socket: options.socket, ...(await listenOn(open, ports, { host: options.host ?? "127.0.0.1", token: deps.token })) };
     },
     async close() {
       closing.abort(closingDown());
@@ -62,43 +73,85 @@ export function createApi(given: ApiDeps): Api {
   };
 }
 
+/** The addresses by name, and what could not be had. */
+async function listenOn(
+  open: ReturnType<typeof opener>,
+  ports: readonly Port[],
+  { host, token }: { readonly host: string; readonly token: string },
+): Promise<Omit<Listening, "socket">> {
+  if (ports.length === 0) return {};
+  if (token === "") return { warning: "there is no token: serving on the unix socket only" };
+  const warnings: string[] = [];
+  const addresses: { url?: string; kube?: string } = {};
+  for (const port of ports) {
+    const opened = await open.port(host, port);
+    if ("warning" in opened) warnings.push(opened.warning);
+    else addresses[port.as] = opened.url;
+  }
+  return { ...addresses, ...(warnings.length > 0 && { warning: warnings.join("\n") }) };
+}
+
 const closingDown = (): Refusal => new Refusal(503, "ServiceUnavailable", "the gateway is stopping", "beige gateway start");
+
+interface Port {
+  /** Under which name the address is told. */
+  readonly as: "url" | "kube";
+  readonly port: number;
+  /** With it the door has TLS. */
+  readonly identity?: Identity;
+}
 
 /** Makes the doors: every request passes the gate, then goes to the one router. */
 function opener(deps: RouteDeps) {
   const cameBy = new WeakMap<object, Door>();
   const app = router(deps, (raw) => cameBy.get(raw) ?? "tcp");
-  const gate = { hosts: new Set<string>() as ReadonlySet<string>, token: deps.token, home: deps.home, bodyBytes: deps.limits.bodyBytes };
-  const servers: Server[] = [];
+  const exec = createExec(deps);
+  const servers: AnyServer[] = [];
   let forget = (): void => undefined;
 
-  const open = (door: Door): Server => {
-    const server = httpServer(deps.limits, door, (request, response) => {
+  const open = (door: Door, identity?: Identity) => {
+    const gate = { hosts: new Set<string>() as ReadonlySet<string>, token: deps.token, home: deps.home, bodyBytes: deps.limits.bodyBytes };
+    const turned = (request: IncomingMessage): Refusal | undefined => {
       const { method = "", url = "", headers, rawHeaders } = request;
-      const no = deps.closing.aborted ? closingDown() : refusal({ door, method, url, headers, rawHeaders }, gate);
+      return deps.closing.aborted ? closingDown() : refusal({ door, method, url, headers, rawHeaders }, gate);
+    };
+    const listener = (request: IncomingMessage, response: ServerResponse): void => {
+      const no = turned(request);
       cameBy.set(request, door);
       if (no === undefined) app.routing(request, response);
       else void turnAway(request, response, { error: no, clock: deps.clock });
-    });
+    };
+    const server = httpServer({ limits: deps.limits, door, upgrades, ...(identity !== undefined && { identity }) }, listener);
     server.on("clientError", onClientError);
-    return server;
+    server.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+      const no = turned(request);
+      socket.on("error", () => socket.destroy());
+      if (no !== undefined) turnAwayUpgrade(socket, no);
+      else
+        try {
+          exec.accept(request, socket, head);
+        } catch (error) {
+          turnAwayUpgrade(socket, error);
+        }
+    });
+    return { server, gate };
   };
 
   return {
     app,
     servers,
     async socket(path: string): Promise<void> {
-      const server = open("socket");
+      const { server } = open("socket");
       forget = await openSocket(server, path);
       servers.push(server);
     },
-    async port(host: string, port: number): Promise<{ readonly url: string } | { readonly warning: string }> {
-      const server = open("tcp");
-      const opened = await openPort(server, host, port);
+    async port(host: string, { as, port, identity }: Port): Promise<{ readonly url: string } | { readonly warning: string }> {
+      const { server, gate } = open("tcp", identity);
+      const opened = await openPort(server, host, port, as === "url" ? "--listen" : "--kube-listen");
       if ("warning" in opened) return opened;
       servers.push(server);
       gate.hosts = hostsOf(opened.port);
-      return { url: `http://${host.includes(":") ? `[${host}]` : host}:${opened.port}` };
+      return { url: `${identity === undefined ? "http" : "https"}://${host.includes(":") ? `[${host}]` : host}:${opened.port}` };
     },
     shut(): Promise<unknown> {
       forget();

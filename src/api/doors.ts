@@ -1,7 +1,8 @@
-// The two listeners: a unix socket that only the operator can open, and a TCP port on loopback.
+// The listeners: a unix socket that only the operator can open, and ports on loopback, with TLS or without.
 import { chmodSync, lstatSync, renameSync, unlinkSync } from "node:fs";
 import { connect, type Server as NetServer } from "node:net";
-import { createServer, type RequestListener, type Server } from "node:http";
+import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
+import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
 import { dirname, join } from "node:path";
 import { BeigeError } from "../core/errors.ts";
 import { SOCKET_PATH_MAX } from "../core/paths.ts";
@@ -10,19 +11,37 @@ import type { Limits } from "./limits.ts";
 
 const LOOPBACK: readonly string[] = ["127.0.0.1", "::1", "localhost"];
 
-export function httpServer(limits: Limits, door: Door, listener: RequestListener): Server {
-  const server = createServer(
-    {
-      maxHeaderSize: limits.headerBytes,
-      headersTimeout: Math.min(limits.headersMs, limits.requestMs),
-      requestTimeout: limits.requestMs,
-      keepAliveTimeout: limits.keepAliveMs,
-      connectionsCheckingInterval: Math.min(1_000, limits.headersMs),
-      requireHostHeader: true,
-      insecureHTTPParser: false,
-    },
-    listener,
-  );
+export type AnyServer = Server | TlsServer;
+
+/** Key and certificate of a door with TLS, in PEM. */
+export interface Identity {
+  readonly key: string;
+  readonly cert: string;
+}
+
+export interface DoorOptions {
+  readonly limits: Limits;
+  readonly door: Door;
+  /** Which requests leave HTTP; every other upgrade is answered as the plain request that it is. */
+  readonly upgrades: (request: IncomingMessage) => boolean;
+  readonly identity?: Identity;
+}
+
+const HANDSHAKE_MS = 10_000;
+
+export function httpServer({ limits, door, upgrades, identity }: DoorOptions, listener: RequestListener): AnyServer {
+  const options = {
+    maxHeaderSize: limits.headerBytes,
+    headersTimeout: Math.min(limits.headersMs, limits.requestMs),
+    requestTimeout: limits.requestMs,
+    keepAliveTimeout: limits.keepAliveMs,
+    connectionsCheckingInterval: Math.min(1_000, limits.headersMs),
+    requireHostHeader: true,
+    insecureHTTPParser: false,
+    shouldUpgradeCallback: upgrades,
+  };
+  const tls = { ...identity, minVersion: "TLSv1.2", handshakeTimeout: HANDSHAKE_MS } as const;
+  const server = identity === undefined ? createServer(options, listener) : createTlsServer({ ...options, ...tls }, listener);
   server.maxConnections = door === "tcp" ? limits.tcpConnections : limits.socketConnections;
   return server;
 }
@@ -32,7 +51,7 @@ export function httpServer(limits: Limits, door: Door, listener: RequestListener
  * its place is refused. Bound under another name first: the runtime removes the bound name when it closes, and by then
  * the real name may be a successor's. Answers what removes the file.
  */
-export async function openSocket(server: Server, path: string): Promise<() => void> {
+export async function openSocket(server: AnyServer, path: string): Promise<() => void> {
   const bytes = Buffer.byteLength(path);
   if (bytes > SOCKET_PATH_MAX)
     throw new BeigeError("invalid", `the socket path ${path} has ${bytes} bytes, and ${SOCKET_PATH_MAX} are allowed`, {
@@ -81,9 +100,10 @@ const answers = (path: string): Promise<boolean> =>
 
 /** The port it listens on; an answer in words when the port cannot be had. */
 export async function openPort(
-  server: Server,
+  server: AnyServer,
   host: string,
   port: number,
+  flag = "--listen",
 ): Promise<{ readonly port: number } | { readonly warning: string }> {
   if (!LOOPBACK.includes(host))
     throw new BeigeError("invalid", `the API listens on loopback only, not on ${host}`, {
@@ -95,7 +115,7 @@ export async function openPort(
     const code = error instanceof Error && "code" in error ? String(error.code) : "";
     if (code !== "EADDRINUSE" && code !== "EACCES" && code !== "EADDRNOTAVAIL") throw error;
     const why = code === "EADDRINUSE" ? "is taken" : `cannot be had (${code})`;
-    return { warning: `port ${port} on ${host} ${why}: serving on the unix socket only; choose another with --listen, or none` };
+    return { warning: `port ${port} on ${host} ${why}: serving on the unix socket only; choose another with ${flag}, or none` };
   }
   const address = server.address();
   return { port: typeof address === "object" && address !== null ? address.port : port };

@@ -1,12 +1,12 @@
 // The end of the servers: waits for answers that are under way, for so long and no longer.
-import type { Server } from "node:http";
 import type { Clock } from "../core/world.ts";
+import type { AnyServer } from "./doors.ts";
 
 const STEP_MS = 20;
 
 /** Whether every connection ended within `ms`. Kept-alive ones are closed as they fall idle. */
 export async function drain(
-  servers: readonly Server[],
+  servers: readonly AnyServer[],
   closed: Promise<unknown>,
   options: { readonly clock: Clock; readonly ms: number },
 ): Promise<boolean> {

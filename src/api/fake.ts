@@ -138,6 +138,10 @@ export function fakeControl(): FakeControl {
         revisions: [],
       };
     },
+    revisions(ref) {
+      const { metadata, spec } = must(ref);
+      return [{ revision: metadata.generation, at: metadata.creationTimestamp, manager: "test", fields: [], spec }];
+    },
     events: (filter) =>
       [...objects.values()]
         .filter((o) => filter.ref === undefined || refKey(filter.ref) === keyOf(o))

@@ -123,7 +123,7 @@ test("a body over the limit is refused whether it says its length or not, and bo
   const r = await start({ limits: { bodyBytes: 100_000 } });
   const big = JSON.stringify({ metadata: { name: "x", annotations: { a: "x".repeat(200_000) } } });
   const told = await r.ask(`POST ${AGENTS}`, { body: big });
-  expect([told.status, told.json.message]).toEqual([413, "the request body is longer than 100000 bytes"]);
+  expect([told.status, told.json.error.message]).toEqual([413, "the request body is longer than 100000 bytes"]);
   const socket = r.dial("socket");
   socket.write(`POST ${AGENTS} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n`);
   for (let i = 0; i < 30; i++) socket.write(`2710\r\n${" ".repeat(10_000)}\r\n`);

@@ -1,4 +1,4 @@
-// Reading routes of our own: describe, events, kinds and the audit log's tail.
+// Reading routes of our own: describe, revisions, events, kinds and the audit log's tail.
 import type { FastifyInstance } from "fastify";
 import { DEFAULT_NAMESPACE, type Ref } from "../core/resource.ts";
 import type { RouteDeps } from "./deps.ts";
@@ -13,6 +13,10 @@ export function inspectRoutes(app: FastifyInstance, deps: RouteDeps): void {
     const query = queryOf(request);
     const described = await deps.control.describe(reference(deps, query, text(query, "kind", 64)));
     return { ...described, object: onWire(described.object) };
+  });
+  route(app, "GET /api/revisions", ({ request }) => {
+    const query = queryOf(request);
+    return { items: deps.control.revisions(reference(deps, query, text(query, "kind", 64))) };
   });
   route(app, "GET /api/events", ({ request }) => events(deps, queryOf(request)));
   route(app, "GET /api/kinds", () =>

@@ -1,5 +1,5 @@
 // Answers that are given before any route: to requests that the gate turns away, and to bytes that are no request.
-import type { IncomingMessage, ServerResponse } from "node:http";
+import { STATUS_CODES, type IncomingMessage, type ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Clock } from "../core/world.ts";
 import { failure, Refusal } from "./status.ts";
@@ -46,6 +46,22 @@ export async function turnAway(
   response.end(body);
 }
 
+/** The same for a request that wants to leave HTTP: there is only its socket. */
+export function turnAwayUpgrade(socket: Duplex, error: unknown): void {
+  const status = failure(error);
+  say(socket, { http: status.code, phrase: STATUS_CODES[status.code] ?? "Error", body: JSON.stringify(status) });
+}
+
+function say(socket: Duplex, answer: { readonly http: number; readonly phrase: string; readonly body: string }): void {
+  const head = [
+    `HTTP/1.1 ${answer.http} ${answer.phrase}`,
+    "Connection: close",
+    "Content-Type: application/json",
+    `Content-Length: ${Buffer.byteLength(answer.body)}`,
+  ];
+  socket.end(`${head.join("\r\n")}\r\n\r\n${answer.body}`, () => socket.destroy());
+}
+
 /** Bytes that are not HTTP, or come too slowly. */
 export function onClientError(error: Error & { readonly code?: string }, socket: Duplex): void {
   if (!socket.writable || error.code === "ECONNRESET") {
@@ -53,14 +69,7 @@ export function onClientError(error: Error & { readonly code?: string }, socket:
     return;
   }
   const { http, phrase, message } = clientFault(error.code);
-  const body = JSON.stringify(failure(new Refusal(http, phrase.replaceAll(" ", ""), message)));
-  const head = [
-    `HTTP/1.1 ${http} ${phrase}`,
-    "Connection: close",
-    "Content-Type: application/json",
-    `Content-Length: ${Buffer.byteLength(body)}`,
-  ];
-  socket.end(`${head.join("\r\n")}\r\n\r\n${body}`, () => socket.destroy());
+  say(socket, { http, phrase, body: JSON.stringify(failure(new Refusal(http, phrase.replaceAll(" ", ""), message))) });
 }
 
 function clientFault(code: string | undefined): { readonly http: number; readonly phrase: string; readonly message: string } {

@@ -63,7 +63,7 @@ export interface Place {
 
 export function failure(thrown: unknown, place: Place = {}): Status {
   const error = shownError(thrown);
-  const { http, reason } = error instanceof Refusal ? error : wire(error.code, place);
+  const { http, reason } = error instanceof Refusal ? error : wire(error.code, place, error.problems.length);
   return {
     kind: "Status",
     apiVersion: "v1",
@@ -84,9 +84,10 @@ export function failure(thrown: unknown, place: Place = {}): Status {
   };
 }
 
-function wire(code: ErrorCode, place: Place): { readonly http: number; readonly reason: string } {
+function wire(code: ErrorCode, place: Place, problems: number): { readonly http: number; readonly reason: string } {
   if (code === "conflict" && place.creating === true) return { http: 409, reason: "AlreadyExists" };
-  if (code === "invalid" && place.reading === true) return { http: 400, reason: "BadRequest" };
+  // Of an invalid object clients show the fields alone: without any, the sentence would be lost.
+  if (code === "invalid" && (place.reading === true || problems === 0)) return { http: 400, reason: "BadRequest" };
   return ERRORS[code];
 }
 

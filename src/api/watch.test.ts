@@ -129,7 +129,6 @@ test("a bad selector or version is an ordinary error, not a stream", async () =>
     "&timeoutSeconds=soon",
     "&allowWatchBookmarks=maybe",
     "&watch=1",
-    "&sendInitialEvents=true",
   ])
     expect([400, 422]).toContain((await watching(query)).response.statusCode);
 });

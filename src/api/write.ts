@@ -1,12 +1,13 @@
 // The writing verbs of the resource API: they name the target and the writer, the engine does the rest.
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { WriteRequest } from "../core/control.ts";
-import { APPLY_PATCH, mediaType } from "./body.ts";
+import { APPLY_PATCH, JSON_PATCH, mediaType } from "./body.ts";
 import type { RouteDeps } from "./deps.ts";
 import { bodyOf, paramsOf, queryOf, type Exchange } from "./exchange.ts";
 import { optionalText, queryFlag, record, type Unknowns } from "./fields.ts";
 import { onWire } from "./render.ts";
 import { badRequest } from "./status.ts";
+import { screened, type Validation } from "./strict.ts";
 import { collectionOf, GROUP, newRef, refOf, sameTarget } from "./target.ts";
 
 export async function create(deps: RouteDeps, { request, reply }: Exchange): Promise<unknown> {
@@ -26,18 +27,31 @@ export async function update(deps: RouteDeps, { request, reply }: Exchange): Pro
 
 export async function patch(deps: RouteDeps, { request, reply }: Exchange): Promise<unknown> {
   const ref = refOf(deps.control, paramsOf(request));
+  const type = mediaType(request);
+  if (type === JSON_PATCH) {
+    const { validation: _unseen, ...given } = options(request);
+    // The engine checks the object that comes of it.
+    return write(deps, reply, { op: "json", ref, body: request.body, ...given });
+  }
   const body = bodyOf(request);
   sameTarget(body, ref);
-  const apply = mediaType(request) === APPLY_PATCH;
+  const apply = type === APPLY_PATCH;
   if (apply && (optionalText(queryOf(request), "fieldManager", 128) ?? "") === "")
     throw badRequest("an apply patch needs a fieldManager", "add ?fieldManager=NAME");
   return write(deps, reply, { op: apply ? "apply" : "merge", ref, body, ...options(request) });
 }
 
-async function write(deps: RouteDeps, reply: FastifyReply, request: WriteRequest): Promise<object> {
-  const { object, created, warnings } = await deps.control.write(request);
+async function write(
+  deps: RouteDeps,
+  reply: FastifyReply,
+  { validation, ...request }: WriteRequest & { readonly validation?: Validation },
+): Promise<object> {
+  const info = deps.control.kinds().find((kind) => kind.kind === request.ref.kind);
+  const seen = info === undefined ? { body: request.body, warnings: [] } : screened(info, request.body, validation);
+  const { object, created, warnings } = await deps.control.write({ ...request, body: seen.body });
+  const all = [...seen.warnings, ...warnings];
   // Node joins several values into several header lines.
-  if (warnings.length > 0) reply.header("warning", warnings.slice(0, 20).map(warningHeader));
+  if (all.length > 0) reply.header("warning", all.slice(0, 20).map(warningHeader));
   reply.code(created ? 201 : 200);
   return onWire(object);
 }
@@ -46,14 +60,20 @@ async function write(deps: RouteDeps, reply: FastifyReply, request: WriteRequest
 const warningHeader = (text: string): string =>
   `299 - "${text
     .replaceAll(/[^\x20-\x7e]/g, "?")
-    .replaceAll(/["\\]/g, "'")
-    .slice(0, 500)}"`;
+    .slice(0, 500)
+    .replaceAll(/["\\]/g, String.raw`\$&`)}"`;
 
-function options(request: FastifyRequest): Pick<WriteRequest, "manager" | "force" | "dryRun"> {
+function options(request: FastifyRequest): Pick<WriteRequest, "manager" | "force" | "dryRun"> & { readonly validation?: Validation } {
   const query = queryOf(request);
   const validation = optionalText(query, "fieldValidation", 20) ?? "";
-  if (!["", "Strict", "Warn", "Ignore"].includes(validation)) throw badRequest("fieldValidation must be Strict, Warn or Ignore");
-  return { manager: manager(request), force: queryFlag(query, "force"), dryRun: dryRun(optionalText(query, "dryRun", 20)) };
+  if (validation !== "" && validation !== "Strict" && validation !== "Warn" && validation !== "Ignore")
+    throw badRequest("fieldValidation must be Strict, Warn or Ignore");
+  return {
+    manager: manager(request),
+    force: queryFlag(query, "force"),
+    dryRun: dryRun(optionalText(query, "dryRun", 20)),
+    ...(validation !== "" && { validation }),
+  };
 }
 
 /** As Kubernetes does: the program's own name when it says none. */

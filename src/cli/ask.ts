@@ -1,13 +1,17 @@
 // Asks a person before something is lost: only on a terminal, and the answer is No unless it is yes.
-import { createInterface } from "node:readline/promises";
 import { BeigeError } from "../core/errors.ts";
 import type { Context } from "./flags.ts";
 
+/** Whether there is a person to be asked. */
+export const canAsk = (context: Context): boolean => context.out.tty && context.out.live && process.stdin.isTTY;
+
 /** Throws when the answer is no, or when there is nobody to ask. */
 export async function confirm(context: Context, question: string, flag: string): Promise<void> {
-  if (!context.out.tty || !context.out.live || !process.stdin.isTTY) {
+  if (!canAsk(context)) {
     throw new BeigeError("invalid", `${question} Nobody is here to be asked.`, { hint: `${flag} says yes` });
   }
+  // Most commands ask nothing: their start does not pay for it.
+  const { createInterface } = await import("node:readline/promises");
   const reader = createInterface({ input: process.stdin, output: process.stderr });
   try {
     const answer = await reader.question(`${question} [y/N] `, { signal: context.signal });

@@ -11,9 +11,11 @@ const LINE_MAX_BYTES = 32 * 1024 * 1024;
 const BODY_MAX_BYTES = 8 * 1024 * 1024;
 
 export interface Ask {
-  readonly method?: "GET" | "POST" | "DELETE";
+  readonly method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   readonly path: string;
   readonly body?: unknown;
+  /** Of the body; JSON, and a merge patch for PATCH, when absent. */
+  readonly type?: string;
   readonly accept?: string;
   /** Longest silence before the first byte and between any two, in milliseconds; 0 is no limit. */
   readonly idleMs?: number;
@@ -89,13 +91,14 @@ function requestText(ask: Ask): Buffer {
       hint: "apply fewer or smaller manifests at once",
     });
   }
+  const type = ask.type ?? `application/${ask.method === "PATCH" ? "merge-patch+" : ""}json`;
   const head = [
     `${ask.method ?? (body ? "POST" : "GET")} ${ask.path} HTTP/1.1`,
     "host: localhost",
     "connection: close",
     "user-agent: beige",
     `accept: ${ask.accept ?? "application/json"}`,
-    ...(body ? ["content-type: application/json", `content-length: ${body.length}`] : []),
+    ...(body ? [`content-type: ${type}`, `content-length: ${body.length}`] : []),
   ];
   return Buffer.concat([Buffer.from(`${head.join("\r\n")}\r\n\r\n`), body ?? Buffer.alloc(0)]);
 }

@@ -184,13 +184,13 @@ test("logs -f goes on over a rotation", async () => {
 test("init writes a stack that is valid, and keeps what is there", async () => {
   const made = await open();
   expect(await made.run(["init", "travel"])).toMatchObject({ code: 0, out: expect.stringContaining("next:") as string });
-  expect(await made.run(["validate", "-f", "stack.yaml"])).toMatchObject({ code: 0, out: "2 objects in 1 file: valid\n" });
-  const text = readFileSync(join(made.home, "stack.yaml"), "utf8");
+  expect(await made.run(["validate", "-f", "travel.yaml"])).toMatchObject({ code: 0, out: "2 objects in 1 file: valid\n" });
+  const text = readFileSync(join(made.home, "travel.yaml"), "utf8");
   expect(text).toContain("name: travel");
   expect(text.match(/yaml-language-server/g)).toHaveLength(2);
-  writeFileSync(join(made.home, "stack.yaml"), `${text}# mine\n`);
-  expect((await made.run(["init", "other"])).out).toMatch(/kept +stack\.yaml/);
-  expect(readFileSync(join(made.home, "stack.yaml"), "utf8")).toContain("# mine");
+  writeFileSync(join(made.home, "travel.yaml"), `${text}# mine\n`);
+  expect((await made.run(["init", "travel"])).out).toMatch(/kept +travel\.yaml/);
+  expect(readFileSync(join(made.home, "travel.yaml"), "utf8")).toContain("# mine");
   const keyed = await open();
   await keyed.run(["init"], { env: { OPENAI_API_KEY: "sk-planted-value" } });
   expect(await keyed.run(["validate", "-f", "stack.yaml"])).toMatchObject({ code: 0 });

@@ -1,5 +1,4 @@
 // The gateway's process as the command line sees it: is it there, start it, stop it.
-import { spawn } from "node:child_process";
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -74,12 +73,15 @@ export function runningPid(home: string): number | undefined {
 export interface StartOptions {
   readonly schedules: boolean;
   readonly listen?: string;
+  /** Port of the door for kubectl. */
+  readonly kubeListen?: string;
   readonly timeoutMs: number;
 }
 
-export const daemonArgs = (options: Pick<StartOptions, "schedules" | "listen">): readonly string[] => [
+export const daemonArgs = (options: Pick<StartOptions, "schedules" | "listen" | "kubeListen">): readonly string[] => [
   ...(options.schedules ? ["--schedules"] : []),
   ...(options.listen === undefined ? [] : ["--listen", options.listen]),
+  ...(options.kubeListen === undefined ? [] : ["--kube-listen", options.kubeListen]),
 ];
 
 /** The daemon's environment: this one, and its home; `BEIGE_DETACHED` tells it that nobody reads its standard error. */
@@ -99,6 +101,8 @@ export async function startGateway(context: Context, options: StartOptions): Pro
     throw new BeigeError("unavailable", `the home ${home} is too long for unix sockets`, { hint: "export BEIGE_HOME=/a/shorter/folder" });
   }
   mkdirSync(join(home, "logs"), { recursive: true, mode: 0o700 });
+  // Most commands start nothing, and do not load what starts it.
+  const { spawn } = await import("node:child_process");
   const said = join(home, "logs/gateway.out");
   const file = openSync(said, "w", 0o600);
   const child = spawn(process.execPath, [daemonFile(), ...daemonArgs(options)], {

@@ -12,7 +12,7 @@ const put = (path: string, text = "a: 1\n"): void => {
 };
 const context = (env: NodeJS.ProcessEnv = {}, stdin = ""): Context => ({ cwd, env, stdin: async () => stdin }) as unknown as Context;
 const names = async (given: readonly string[], deep = false): Promise<readonly string[]> =>
-  (await collect(context(), given, deep)).map((file) => file.name);
+  (await collect(context(), given, { deep })).map((file) => file.name);
 
 beforeEach(() => {
   cwd = mkdtempSync(join(tmpdir(), "beige-manifests-"));
@@ -57,13 +57,13 @@ test("what is not there, a network address and an empty folder are refused with 
 
 test("only variables that the text names are sent", async () => {
   put("a.yaml", "x: ${KEY}\ny: ${OTHER:-1}\nz: $${HIDDEN}\n");
-  const [file] = await collect(context({ KEY: "v", HIDDEN: "no", SECRET: "no" }), ["a.yaml"], false);
+  const [file] = await collect(context({ KEY: "v", HIDDEN: "no", SECRET: "no" }), ["a.yaml"]);
   expect(file?.vars).toEqual({ KEY: "v" });
   expect(file?.folder).toBe(cwd);
 });
 
 test("standard input is a manifest of the folder where beige runs", async () => {
-  const [file] = await collect(context({ A: "1" }, "x: ${A}\n"), ["-"], false);
+  const [file] = await collect(context({ A: "1" }, "x: ${A}\n"), ["-"]);
   expect(file).toMatchObject({ name: "<stdin>", text: "x: ${A}\n", vars: { A: "1" } });
 });
 
@@ -81,7 +81,7 @@ test("text files come from below the manifest's folder only, whatever the path l
   put("stack-evil/x.md", "no");
   symlinkSync(join(cwd, "outside.md"), join(cwd, "stack/link.md"));
   symlinkSync(cwd, join(cwd, "stack/up"));
-  const files = await collect(context(), ["stack/a.yaml"], false);
+  const files = await collect(context(), ["stack/a.yaml"]);
   const answer = (path: string) => answerFiles(files, [{ manifest: "stack/a.yaml", path }])[0]?.files;
   expect(answer("./text/travel.md")).toEqual({ "./text/travel.md": "You plan trips." });
   for (const path of ["../outside.md", "link.md", "up/outside.md", "/etc/hostname", "../stack-evil/x.md", "text/../../outside.md"]) {
@@ -94,6 +94,6 @@ test("text files come from below the manifest's folder only, whatever the path l
 
 test("files asked for another manifest are not read", async () => {
   put("a.yaml");
-  const files = await collect(context(), ["a.yaml"], false);
+  const files = await collect(context(), ["a.yaml"]);
   expect(answerFiles(files, [{ manifest: "other.yaml", path: "/etc/passwd" }])).toEqual(files);
 });

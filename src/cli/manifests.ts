@@ -24,7 +24,14 @@ function folderFiles(folder: string, deep: boolean): string[] {
 
 const isFolder = (path: string): boolean | undefined => statSync(path, { throwIfNoEntry: false })?.isDirectory();
 
-function expand(context: Context, given: string, deep: boolean): readonly string[] {
+export interface Collecting {
+  /** Look into the folders of a folder. */
+  readonly deep?: boolean;
+  /** A folder may hold no manifests. */
+  readonly empty?: boolean;
+}
+
+function expand(context: Context, given: string, { deep = false, empty = false }: Collecting): readonly string[] {
   if (given === "") throw new BeigeError("invalid", "-f needs a file, a folder, a glob or -");
   if (/^[a-z]+:\/\//.test(given)) {
     throw new BeigeError("invalid", `-f ${given}: manifests are not fetched from the network`, {
@@ -36,7 +43,7 @@ function expand(context: Context, given: string, deep: boolean): readonly string
   if (folder === false) return [given];
   if (folder === true) {
     const found = folderFiles(path, deep).map((file) => join(given, file.slice(path.length)));
-    if (found.length > 0) return found;
+    if (found.length > 0 || empty) return found;
     const below = !deep && folderFiles(path, true).length > 0;
     throw new BeigeError(
       "invalid",
@@ -105,7 +112,7 @@ function manifest(context: Context, name: string, folder: string, text: string):
 }
 
 /** Every manifest that the -f flags name, each once. */
-export async function collect(context: Context, given: readonly string[], deep: boolean): Promise<readonly ManifestFile[]> {
+export async function collect(context: Context, given: readonly string[], how: Collecting = {}): Promise<readonly ManifestFile[]> {
   if (given.length === 0)
     throw new BeigeError("invalid", "no manifest given", { hint: "-f FILE, -f FOLDER, -f 'GLOB' or -f - for standard input" });
   const files = new Map<string, ManifestFile>();
@@ -114,7 +121,7 @@ export async function collect(context: Context, given: readonly string[], deep: 
       if (!files.has("-")) files.set("-", manifest(context, "<stdin>", realpathSync(context.cwd), await context.stdin(MANIFEST_MAX_BYTES)));
       continue;
     }
-    for (const name of expand(context, each, deep)) {
+    for (const name of expand(context, each, how)) {
       const path = resolve(context.cwd, name);
       if (files.has(path)) continue;
       if (files.size >= FILES_MAX) throw new BeigeError("invalid", `more than ${FILES_MAX} manifests`);

@@ -41,7 +41,10 @@ export async function findKind(client: Client, word: string): Promise<KindName> 
   if (found) return found;
   const near = nearest(lower, kindWords(asked));
   throw new BeigeError("invalid", `unknown kind "${word}"`, {
-    hint: near === undefined ? `known kinds: ${asked.map((kind) => kind.plural).join(", ")}` : `did you mean "${near}"?`,
+    hint:
+      near === undefined
+        ? `write KIND/NAME, such as agent/${lower}; kinds: ${asked.map((kind) => kind.plural).join(", ")}`
+        : `did you mean "${near}"?`,
   });
 }
 
@@ -88,7 +91,7 @@ export async function targetsOf(client: Client, args: readonly string[], namespa
   const kinds: KindName[] = [];
   for (const part of first.split(",").filter(Boolean)) kinds.push(await findKind(client, part));
   const [kind] = kinds;
-  if (kind === undefined) throw new BeigeError("invalid", "no kind given", { hint: "beige get agents" });
+  if (kind === undefined) throw new BeigeError("invalid", "no kind given", { hint: "name a KIND, or KIND/NAME such as agent/travel" });
   if (names.length === 0) return kinds.map(whole);
   if (kinds.length > 1) throw new BeigeError("invalid", "names belong to one kind", { hint: "beige get agent/a plugin/b" });
   return names.map((name) => ({ kind, ...splitName(kind, name, namespace) }));

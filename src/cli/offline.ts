@@ -1,5 +1,6 @@
 // What needs no gateway: reading, checking and comparing manifests. Loaded only by the verbs that use it, since it brings the YAML reader and the validators.
 import type { ManifestFile, ObjectPlan, StackPlan } from "../core/control.ts";
+import { cronProblem, zoneProblem } from "../core/cron.ts";
 import { diffMetadata, diffSpecs } from "../core/diff.ts";
 import { BeigeError, type Problem } from "../core/errors.ts";
 import { order } from "../core/graph.ts";
@@ -49,8 +50,22 @@ export function check(files: readonly ManifestFile[]): {
   readonly documents: readonly ManifestDocument[];
 } {
   const { documents, problems } = read(files);
-  const all = [...problems, ...documents.flatMap((document) => validateDocument(document))];
+  const all = [...problems, ...documents.flatMap((document) => [...validateDocument(document), ...timeProblems(document)])];
   return { problems: all.toSorted(byPlace(files.map((file) => file.name))), objects: documents.length, documents };
+}
+
+/** What the schema cannot see in a Schedule: its cron expression and its time zone. */
+function timeProblems(document: ManifestDocument): readonly Problem[] {
+  if (document.ref?.kind !== "Schedule") return [];
+  const { spec } = document.value as { readonly spec?: Readonly<Record<string, unknown>> };
+  const tell = (field: "cron" | "timeZone", problemOf: (text: string) => string | undefined): readonly Problem[] => {
+    const text = spec?.[field];
+    const message = typeof text === "string" && text !== "" ? problemOf(text) : undefined;
+    if (message === undefined) return [];
+    const path = `/spec/${field}`;
+    return [{ message, path, at: document.at(path), object: `Schedule/${document.ref?.name ?? ""}` }];
+  };
+  return [...tell("cron", cronProblem), ...tell("timeZone", zoneProblem)];
 }
 
 const byPlace =

@@ -74,8 +74,10 @@ function checkCount(verb: Verb, args: readonly string[]): void {
   if (args.length < fewest)
     throw new BeigeError("invalid", `"beige ${verb.name}" needs ${verb.args}`, { hint: `beige ${verb.name} --help` });
   if (args.length > most) {
-    throw new BeigeError("invalid", `"beige ${verb.name}" does not take "${args[most] ?? ""}"`, {
-      hint: `beige ${verb.name} ${verb.args}`.trim(),
+    const extra = args[most] ?? "";
+    const file = /\.ya?ml$/.test(extra) && verb.flags.some((flag) => flag.name === "filename");
+    throw new BeigeError("invalid", `"beige ${verb.name}" does not take "${extra}"`, {
+      hint: file ? `beige ${verb.name} -f ${extra}` : `beige ${verb.name} ${verb.args}`.trim(),
     });
   }
 }

@@ -1,5 +1,5 @@
 // Sends manifests to the gateway and takes its events, answering what it asks for on the way.
-import type { ApplyEnd, ApplyEvent, ManifestFile, StackPlan } from "../core/control.ts";
+import type { ApplyEnd, ApplyEvent, ManifestFile, PlanBasis, StackPlan } from "../core/control.ts";
 import { BeigeError, type Problem } from "../core/errors.ts";
 import { answerFiles, collect } from "./manifests.ts";
 import { type Context, type Input, on, word, words } from "./flags.ts";
@@ -12,6 +12,20 @@ export interface StackOptions {
   readonly prune: boolean;
   readonly wait: boolean;
   readonly timeoutMs: number;
+  readonly maxDeletes?: number | string;
+  readonly allowEmpty?: boolean;
+  readonly detail?: boolean;
+  readonly expect?: PlanBasis;
+}
+
+/** `14` objects or `30%` of the set. */
+function maxDeletes(given: string | undefined): Pick<StackOptions, "maxDeletes"> {
+  if (given === undefined) return {};
+  if (!/^\d{1,6}$|^\d{1,3}%$/.test(given))
+    throw new BeigeError("invalid", `--max-deletes "${given}" is neither a number nor percent`, {
+      hint: "--max-deletes 14 or --max-deletes 50%",
+    });
+  return { maxDeletes: given.endsWith("%") ? given : Number(given) };
 }
 
 /** How often the gateway may ask for more files: an answer may name files only once. */
@@ -24,11 +38,13 @@ export const stackOptions = (input: Input, fixed: Partial<StackOptions> = {}): S
   prune: on(input, "prune"),
   wait: !on(input, "no-wait"),
   timeoutMs: milliseconds(word(input, "timeout") ?? "5m", "--timeout"),
+  ...maxDeletes(word(input, "max-deletes")),
+  ...(on(input, "allow-empty") && { allowEmpty: true }),
   ...fixed,
 });
 
 export const manifestsOf = (context: Context, input: Input): Promise<readonly ManifestFile[]> =>
-  collect(context, words(input, "filename"), on(input, "recursive"));
+  collect(context, words(input, "filename"), { deep: on(input, "recursive"), empty: on(input, "allow-empty") });
 
 /** Every event but `needFiles`, which is answered here. */
 export async function* sendStack(context: Context, files: readonly ManifestFile[], options: StackOptions): AsyncGenerator<ApplyEvent> {

@@ -2,8 +2,10 @@
 import type { Verb } from "./flags.ts";
 import { CHANGE } from "./table/change.ts";
 import { LOOK } from "./table/look.ts";
+import { MANAGE } from "./table/manage.ts";
 import { MORE } from "./table/more.ts";
 import { START } from "./table/start.ts";
+import { STEER } from "./table/steer.ts";
 import { TALK } from "./table/talk.ts";
 
 /** Asked by the completion scripts; not shown. */
@@ -18,4 +20,4 @@ const HIDDEN: Verb = {
   load: async () => (await import("./verbs/completion.ts")).complete,
 };
 
-export const verbs: readonly Verb[] = [...START, ...CHANGE, ...LOOK, ...TALK, ...MORE, HIDDEN];
+export const verbs: readonly Verb[] = [...START, ...CHANGE, ...LOOK, ...STEER, ...MANAGE, ...TALK, ...MORE, HIDDEN];

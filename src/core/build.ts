@@ -83,8 +83,9 @@ function scalar(tree: Scalar, place: Place, state: State): unknown {
     });
     return tree.value;
   }
+  const offsetOf = result.faults.length === 0 ? undefined : sourceOffsets(tree, state.file.text);
   for (const fault of result.faults) {
-    const offset = sourceOffset(tree, fault.offset, state.file.text);
+    const offset = offsetOf?.get(fault.offset) ?? tree.offset;
     const missing = fault.kind === "missing";
     state.problems.push({
       message: missing ? `\${${fault.name}} is not set` : `"${fault.text}" is no variable`,
@@ -96,12 +97,11 @@ function scalar(tree: Scalar, place: Place, state: State): unknown {
   return result.text;
 }
 
-/** Offset in the file of a token in a scalar: quotes and folds move it, so it is looked for in the source by its count. */
-function sourceOffset(tree: Scalar, offset: number, text: string): number {
-  const source = text.slice(tree.offset, tree.end);
-  const count = tokenOffsets(String(tree.value)).indexOf(offset);
-  const found = tokenOffsets(source)[count];
-  return found === undefined ? tree.offset : tree.offset + found;
+/** Offsets in the file of the tokens in a scalar: quotes and folds move them, so they are looked for in the source by their count. */
+function sourceOffsets(tree: Scalar, text: string): ReadonlyMap<number, number> {
+  const found = tokenOffsets(text.slice(tree.offset, tree.end));
+  const inValue = tokenOffsets(String(tree.value)).slice(0, found.length);
+  return new Map(inValue.map((offset, i) => [offset, tree.offset + (found[i] ?? 0)]));
 }
 
 /** A whole ${X} means {env: X}; anything else in the place of a reference is a secret in the clear, and is never repeated. */

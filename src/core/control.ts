@@ -41,6 +41,29 @@ export interface ObjectPlan {
   readonly sessions?: number;
   /** Why it would not be Ready. */
   readonly message?: string;
+  /** RFC 6902, from the stored labels, annotations and spec to the wanted ones. Only in a plan with `detail`. */
+  readonly patch?: readonly { readonly op: string; readonly path: string; readonly value?: unknown }[];
+}
+
+/** What one object's plan was made from, as fingerprints. */
+export interface Basis {
+  readonly ref: Ref;
+  readonly uid?: string;
+  /** Of the stored object without its status. */
+  readonly stored: string;
+  /** Of what the manifests make of it. */
+  readonly wanted: string;
+  /** Of what was seen of it, as the actions and the drift tell. */
+  readonly world: string;
+}
+
+/** What a plan was made from: handed back with an apply, nothing but just that plan is carried out. */
+export interface PlanBasis {
+  /** Identity of the store. */
+  readonly store: string;
+  /** Version of the store then: for people, not compared. */
+  readonly resourceVersion: string;
+  readonly objects: readonly Basis[];
 }
 
 export interface StackPlan {
@@ -55,6 +78,7 @@ export interface StackPlan {
   };
   /** Objects of this set that the manifests no longer hold and that stay, since pruning was not asked for. */
   readonly left: readonly Ref[];
+  readonly basis?: PlanBasis;
 }
 
 export interface ApplyRequest {
@@ -64,6 +88,14 @@ export interface ApplyRequest {
   readonly dryRun: boolean;
   readonly forceConflicts: boolean;
   readonly prune: boolean;
+  /** How much of the set a prune may delete: a number of objects, or percent such as "30%" (the default). */
+  readonly maxDeletes?: number | string;
+  /** A prune may delete all of the set when the manifests hold nothing. */
+  readonly allowEmpty?: boolean;
+  /** The plan comes with patches and its basis. */
+  readonly detail?: boolean;
+  /** Refused as stale, with a conflict, unless the plan is still the one that has this basis. */
+  readonly expect?: PlanBasis;
   /** Stream progress until every object is Ready or failed. */
   readonly wait: boolean;
   readonly timeoutMs: number;
@@ -130,6 +162,16 @@ export interface EventRecord {
   readonly last: string;
 }
 
+export interface Revision {
+  readonly revision: number;
+  /** RFC 3339. */
+  readonly at: string;
+  readonly manager: string;
+  /** Parts of the spec that changed with it. */
+  readonly fields: readonly string[];
+  readonly spec: unknown;
+}
+
 export interface KindInfo {
   readonly kind: string;
   readonly plural: string;
@@ -168,6 +210,8 @@ export interface Control {
       readonly fields: readonly string[];
     }[];
   }>;
+  /** Specs of the object, newest first; the last ten are kept. */
+  revisions(ref: Ref): readonly Revision[];
   events(filter: { readonly ref?: Ref; readonly namespace?: string; readonly limit?: number }): readonly EventRecord[];
   /** Current resourceVersion of the store. */
   version(): string;

@@ -1,4 +1,5 @@
 // The one door to fast-json-patch, and what changed between two specs, field by field and item by item.
+import { isDeepStrictEqual } from "node:util";
 import jsonpatch from "fast-json-patch";
 import type { Operation } from "fast-json-patch";
 import { BeigeError } from "./errors.ts";
@@ -10,6 +11,7 @@ import type { Schema, Schemas } from "./schema.ts";
 
 /** Changed leaves of a spec, in schema order; empty when both mean the same. Missing sides are `undefined`. */
 export function diffSpecs(kind: string, before: unknown, after: unknown, schemas: Schemas = SCHEMAS): readonly FieldChange[] {
+  if (before === after) return [];
   const whole = schemas.get(kind);
   const schema = whole && schemaAt(whole, ["spec"]);
   const sides: Sides = {
@@ -31,6 +33,7 @@ export function diffMetadata(
 
 /** Whether two specs mean the same: defaults, order of sets and spelling of quantities do not count. */
 export function sameSpec(kind: string, a: unknown, b: unknown, schemas: Schemas = SCHEMAS): boolean {
+  if (isDeepStrictEqual(a, b)) return true;
   const whole = schemas.get(kind);
   return same(normaliseSpec(kind, a, schemas), normaliseSpec(kind, b, schemas), whole && schemaAt(whole, ["spec"]));
 }

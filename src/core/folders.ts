@@ -2,7 +2,7 @@
 import type { View } from "./kind.ts";
 import type { Folder } from "./overlap.ts";
 import { resolvePath, workspaceFolder } from "./paths.ts";
-import { refName, refOf, type Agent, type Plugin } from "./resource.ts";
+import { refName, refOf, type Agent, type Plugin, type Source } from "./resource.ts";
 
 /** A folder that a manifest names, and where it does. */
 export interface Named {
@@ -45,4 +45,10 @@ export function codeFolder(plugin: Plugin, view: View): Folder | undefined {
   const { path: source } = plugin.spec.source;
   const path = source === undefined ? undefined : resolvePath(source, view.origin(refOf(plugin)));
   return path === undefined ? undefined : { owner: refName(refOf(plugin)), path, use: "plugin", writable: false };
+}
+
+/** The folder that a Source reads; undefined for a relative one without a folder to start from. */
+export function sourceFolder(source: Source, view: View): Folder | undefined {
+  const path = resolvePath(source.spec.path, view.origin(refOf(source)));
+  return path === undefined ? undefined : { owner: refName(refOf(source)), path, use: "source", writable: false };
 }

@@ -3,6 +3,9 @@ import { expect, test } from "vitest";
 import { cycleProblems, order, unknownReferences } from "./graph.ts";
 import type { Need } from "./kind.ts";
 
+/** Time of this process alone: the machine may be busy with others. */
+const cpuMs = (): number => process.cpuUsage().user / 1000;
+
 interface Item {
   readonly kind: string;
   readonly metadata: { readonly name: string; readonly namespace: string };
@@ -65,9 +68,9 @@ test("every order respects every need that can be respected", () => {
 
 test("a thousand objects in one chain are ordered in time", () => {
   const items = Array.from({ length: 1000 }, (_, i) => item("Agent", `a${String(i)}`, `Agent/a${String(i + 1)}`));
-  const started = performance.now();
+  const started = cpuMs();
   expect(order(items, needs).ordered[0]?.metadata.name).toBe("a999");
-  expect(performance.now() - started).toBeLessThan(2000);
+  expect(cpuMs() - started).toBeLessThan(2000);
 });
 
 test("references that lead nowhere are told with the nearest name", () => {

@@ -8,6 +8,9 @@ import { applyOwned } from "./ownership.ts";
 import { renderProblems } from "./problems.ts";
 import { validateDocument } from "./validate.ts";
 
+/** Time of this process alone: the machine may be busy with others. */
+const cpuMs = (): number => process.cpuUsage().user / 1000;
+
 const good = `apiVersion: beige.dev/v1
 kind: Agent
 metadata: {name: travel, labels: {team: ops}}
@@ -84,7 +87,7 @@ const fragments = [
 
 /** Everything that a manifest goes through. */
 function through(text: string): void {
-  const started = performance.now();
+  const started = cpuMs();
   const { documents, problems } = readManifests([
     { name: "h.yaml", folder: "/f", text, vars: { A: "${A}$$", KEY: "v" }, files: { x: "text" } },
   ]);
@@ -100,7 +103,7 @@ function through(text: string): void {
     toYaml(d.value, { escape: true });
     applyOwned({ kind, managedFields: [], manager: "m", applied: { spec }, force: false, time: "t" });
   }
-  expect(performance.now() - started).toBeLessThan(2000);
+  expect(cpuMs() - started).toBeLessThan(2000);
   expect(({} as Record<string, unknown>)["polluted"]).toBeUndefined();
 }
 

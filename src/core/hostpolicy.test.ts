@@ -49,7 +49,7 @@ test("a secret goes only to the hosts that it is bound to", () => {
     ok: false,
     reason: "SecretNotBound",
     message: 'secret "openai" may be sent to api.openai.com:443, not to evil.net:443',
-    hint: "in host.yaml: {name: openai, hosts: [evil.net:443]}",
+    hint: "in host.yaml: {name: openai, hosts: [api.openai.com, evil.net:443]}",
   });
   expect(secretAllowed(policy, { secret: "lonely" }, "x.com:443").ok).toBe(false);
   expect(secretAllowed(policy, { secret: "github" }, "api.github.com:443").ok).toBe(true);
@@ -60,7 +60,7 @@ test("an unknown secret suggests the nearest, and the shorthand of the operator 
   expect(secretAllowed(policy, { secret: "opnai" }, "x")).toMatchObject({
     ok: false,
     reason: "SecretUnknown",
-    hint: 'did you mean "openai"? beige secret set opnai adds it',
+    hint: 'did you mean "openai"?; run: beige secret set opnai --host x',
   });
   expect(secretAllowed(policy, { env: "KEY" }, "x.com:443")).toEqual({ ok: true, env: "KEY" });
   for (const odd of [{}, { env: "A", secret: "openai" }])

@@ -25,7 +25,7 @@ export function secretAllowed(policy: HostPolicy, ref: Secret, host?: string): S
     return refuse(
       "SecretUnknown",
       `secret "${ref.secret}" is not in host.yaml`,
-      `${suggest(ref.secret, known, "secrets in host.yaml")} beige secret set ${ref.secret} adds it`,
+      `${suggest(ref.secret, known, "secrets in host.yaml")}; run: beige secret set ${ref.secret} --host ${host ?? "HOST"}`,
     );
   }
   if (host === undefined || entry.hosts.some((pattern) => hostMatches(pattern, host))) return { ok: true, entry };
@@ -33,7 +33,7 @@ export function secretAllowed(policy: HostPolicy, ref: Secret, host?: string): S
   return refuse(
     "SecretNotBound",
     `secret "${entry.name}" may be sent to ${bound}, not to ${host}`,
-    `in host.yaml: {name: ${entry.name}, hosts: [${host}]}`,
+    `in host.yaml: {name: ${entry.name}, hosts: [${[...entry.hosts, host].join(", ")}]}`,
   );
 }
 

@@ -1,4 +1,5 @@
 // What is one thing in a spec: which lists have items with identity, what is replaced as a whole, and when two values mean the same.
+import { isDeepStrictEqual } from "node:util";
 import { canonicalJson } from "./fingerprint.ts";
 import { canonicalQuantity } from "./quantity.ts";
 import { branch, isObject, member } from "./schema.ts";
@@ -65,4 +66,5 @@ export function canonical(value: unknown, schema: Schema | undefined): unknown {
 }
 
 export const same = (a: unknown, b: unknown, schema: Schema | undefined): boolean =>
-  a === b || canonicalJson(canonical(a, schema)) === canonicalJson(canonical(b, schema));
+  // Most values that are compared are equal to the letter.
+  a === b || isDeepStrictEqual(a, b) || canonicalJson(canonical(a, schema)) === canonicalJson(canonical(b, schema));

@@ -1,12 +1,15 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { ManifestFile } from "./control.ts";
-import { parseYaml, readManifests, toYaml } from "./manifest.ts";
+import { parseYaml, readManifests, readingManifests, toYaml } from "./manifest.ts";
 import type { Manifests } from "./manifest.ts";
 import { normalise } from "./normalise.ts";
 import { sameSpec } from "./diff.ts";
 import { plainValue } from "./tree.ts";
 import { validateDocument } from "./validate.ts";
+
+/** Time of this process alone: the machine may be busy with others. */
+const cpuMs = (): number => process.cpuUsage().user / 1000;
 
 const read = (text: string, more: Partial<ManifestFile> = {}): Manifests =>
   readManifests([{ name: "s.yaml", text, vars: {}, files: {}, ...more }]);
@@ -94,10 +97,10 @@ test("an alias bomb, deep nesting and endless entries are ordinary problems, fas
   };
   const before = process.memoryUsage().rss;
   for (const [name, text] of Object.entries(hostile)) {
-    const started = performance.now();
+    const started = cpuMs();
     const m = read(text);
     expect([name, m.problems.length > 0, m.documents.length]).toEqual([name, true, 0]);
-    expect([name, performance.now() - started < 2000]).toEqual([name, true]);
+    expect([name, cpuMs() - started < 2000]).toEqual([name, true]);
   }
   expect(process.memoryUsage().rss - before).toBeLessThan(400_000_000);
 });
@@ -285,4 +288,17 @@ test("JSON is read too", () => {
     read(JSON.stringify({ apiVersion: "beige.dev/v1", kind: "Plugin", metadata: { name: "x" }, spec: { source: { builtin: "x" } } }))
       .documents[0]?.ref,
   ).toEqual({ kind: "Plugin", namespace: "", name: "x" });
+});
+
+test("a file of a thousand documents is read, and in many steps", () => {
+  const models = Array.from({ length: 3 }, (_, i) => `{id: m${i}, contextWindow: 200000, cost: {input: 3, output: 15}}`).join(", ");
+  const one = (i: number): string =>
+    `apiVersion: beige.dev/v1\nkind: Provider\nmetadata: {name: p${i}}\nspec: {api: echo, models: [${models}]}\n`;
+  const text = Array.from({ length: 1000 }, (_, i) => one(i)).join("---\n");
+  const steps = readingManifests([{ name: "s.yaml", text, vars: {}, files: {} }]);
+  let count = 0;
+  let step = steps.next();
+  for (; step.done !== true; step = steps.next()) count += 1;
+  expect([step.value.problems, step.value.documents.length]).toEqual([[], 1000]);
+  expect(count).toBeGreaterThan(2000);
 });

@@ -102,11 +102,12 @@ function* tooMuch(text: string): Generator<undefined, TextFault | undefined> {
     else if (first === "&" || first === "*" || first === "!") properties++;
     // Values or commas side by side are errors whose telling costs more than their text: a flood of them is not read.
     const value = "x[{\"'*".includes(first);
-    if (value ? "x]}\"'*".includes(before) : first === "," && before === ",") wrong++;
+    if (value ? "x]}\"'*".includes(before) : (first === "," && before === ",") || depth < 0) wrong++;
+    if (depth < 0) depth = 0;
     if (depth > MAX_DEPTH) return { offset, message: `nested more than ${String(MAX_DEPTH)} levels deep` };
     if (wrong > MAX_FAULTS) return { offset, message: `not valid YAML in more than ${String(MAX_FAULTS)} places` };
     if (tokens % TOKENS_A_STEP === 0) yield;
-    document = token === "\u0002" ? 0 : document + 1;
+    document = token === "\u0002" || (token === "---" && before !== "\u001f") ? 0 : document + 1;
     if (++tokens > MAX_TOKENS || document > MAX_DOCUMENT_TOKENS)
       return { offset, message: "file has too many entries", hint: "split it into several files" };
     if (properties > MAX_PROPERTIES) return { offset, message: `file has more than ${String(MAX_PROPERTIES)} anchors, aliases and tags` };

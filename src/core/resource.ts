@@ -3,6 +3,8 @@ import type { AgentSpec, PluginSpec, ProviderSpec, ScheduleSpec, SourceSpec } fr
 
 export const API_VERSION = "beige.dev/v1";
 export const DEFAULT_NAMESPACE = "default";
+/** Annotation: whoever sets it to another value wants the object's runtime part made anew. */
+export const RESTARTED_AT = "beige.dev/restarted-at";
 
 export type ConditionType = "Ready" | "Progressing" | "Degraded" | "Drifted" | "Suspended";
 

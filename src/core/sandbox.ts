@@ -137,4 +137,6 @@ export const LABEL = {
   hashVersion: "beige.dev/hash-version",
   /** Hash of what the gateway itself puts into a container: a newer beige shows the difference and never recreates for it. */
   gatewayHash: "beige.dev/gateway-hash",
+  /** The restart that it was made for. */
+  restart: "beige.dev/restarted-at",
 } as const;

@@ -4,6 +4,9 @@ import { normalise, normaliseSpec, withDefaults } from "./normalise.ts";
 import { SCHEMAS } from "./schema.ts";
 import { validateDocument, validateHost, validateObject } from "./validate.ts";
 
+/** Time of this process alone: the machine may be busy with others. */
+const cpuMs = (): number => process.cpuUsage().user / 1000;
+
 const object = (kind: string, spec: unknown, metadata: unknown = { name: "x" }): Record<string, unknown> => ({
   apiVersion: "beige.dev/v1",
   kind,
@@ -75,13 +78,10 @@ test("nothing is coerced, and null is refused", () => {
 });
 
 test("unknown kinds and versions list what there is", () => {
-  expect(told(object("Agnet", {}))).toEqual([
-    '/kind unknown kind "Agnet" | did you mean "Agent"? kinds: Provider, Plugin, Agent, Schedule',
-  ]);
-  expect(told(object("Deployment", {}))).toEqual([
-    '/kind unknown kind "Deployment" | kinds of this version: Provider, Plugin, Agent, Schedule',
-  ]);
-  expect(told({})).toEqual([" kind is missing | kinds: Provider, Plugin, Agent, Schedule"]);
+  const kinds = [...SCHEMAS.keys()].join(", ");
+  expect(told(object("Agnet", {}))).toEqual([`/kind unknown kind "Agnet" | did you mean "Agent"? kinds: ${kinds}`]);
+  expect(told(object("Deployment", {}))).toEqual([`/kind unknown kind "Deployment" | kinds of this version: ${kinds}`]);
+  expect(told({})).toEqual([` kind is missing | kinds: ${kinds}`]);
   expect(told({ kind: 5 })[0]).toMatch(/kind must be text/);
   expect(told({ ...agent({}), apiVersion: "v1" })).toEqual(["/apiVersion apiVersion is not beige.dev/v1 | write apiVersion: beige.dev/v1"]);
   for (const no of [null, 5, "x", []]) expect(told(no)).toHaveLength(1);
@@ -144,11 +144,11 @@ test("all problems of all documents are told, at the key for unknown fields and 
 });
 
 test("a thousand mistakes are told in time, the first hundred by name", () => {
-  const started = performance.now();
+  const started = cpuMs();
   const problems = validateObject(agent({ tools: Array.from({ length: 50_000 }, (_, i) => i) }));
   expect(problems).toHaveLength(101);
   expect(problems.at(-1)?.message).toMatch(/^and \d+ more problems/);
-  expect(performance.now() - started).toBeLessThan(2000);
+  expect(cpuMs() - started).toBeLessThan(2000);
 });
 
 test("a value of a variable is not repeated where it is wrong", () => {

@@ -3,6 +3,9 @@ import { expect, test } from "vitest";
 import { scanFiles, scanVariables } from "./scan.ts";
 import { escapeVariables, onlyVariable, substitute } from "./variables.ts";
 
+/** Time of this process alone: the machine may be busy with others. */
+const cpuMs = (): number => process.cpuUsage().user / 1000;
+
 const put = (text: string, vars: Record<string, string> = {}): string => substitute(text, vars).text;
 
 test("variables, defaults and dollars are told apart", () => {
@@ -54,7 +57,7 @@ test("a scan finds the text files of instructions in all their forms", () => {
 });
 
 test("scans take linear time on hostile text", () => {
-  const started = performance.now();
+  const started = cpuMs();
   for (const text of [
     "${A:-".repeat(200_000),
     "$".repeat(1_000_000),
@@ -66,5 +69,5 @@ test("scans take linear time on hostile text", () => {
     scanFiles(text);
     substitute(text, {});
   }
-  expect(performance.now() - started).toBeLessThan(5000);
+  expect(cpuMs() - started).toBeLessThan(5000);
 });

@@ -3,7 +3,8 @@ import type { ApplyEnd, ApplyEvent, ApplyRequest } from "../core/control.ts";
 import { asBeigeError, BeigeError, ERRORS } from "../core/errors.ts";
 import { condition, refKey, refName, refOf, type Ref } from "../core/resource.ts";
 import type { Clock } from "../core/world.ts";
-import { commit, PRUNE } from "./apply/commit.ts";
+import { basisOf, detailed, refuseStale } from "./apply/basis.ts";
+import { commit, PRUNE, type PruneGuard } from "./apply/commit.ts";
 import { readSet } from "./apply/read.ts";
 import { planSet, stillSo, type PlannedSet, type SetDeps } from "./apply/set.ts";
 import type { Report } from "./controller.ts";
@@ -60,7 +61,8 @@ function resultOf(set: PlannedSet, following: Following | undefined, request: Ap
   const states = following?.states();
   const failed = [...(states?.values() ?? [])].filter((s) => s.state === "failed");
   const open = [...(states?.values() ?? [])].filter((s) => s.state === "working" || s.state === "waiting");
-  const applied = objects.length - unchanged;
+  const changed = new Set(objects.filter((o) => o.verb !== "unchanged").map((o) => refKey(o.ref)));
+  const applied = changed.size - failed.filter((s) => changed.has(refKey(s.ref))).length;
   const counts = { applied, unchanged, failed: failed.length };
   const base = `applied ${applied}, unchanged ${unchanged}`;
   const first = open[0];
@@ -81,6 +83,16 @@ function resultOf(set: PlannedSet, following: Following | undefined, request: Ap
   });
 }
 
+function guardOf({ maxDeletes = PRUNE.maxDeletes, allowEmpty = PRUNE.allowEmpty }: ApplyRequest): PruneGuard {
+  if (typeof maxDeletes === "string" && !/^\d{1,3}%$/.test(maxDeletes))
+    throw new BeigeError("invalid", `maxDeletes "${maxDeletes}" is neither a number of objects nor percent`, {
+      hint: "--max-deletes 14, or 50%",
+    });
+  const hint = (deletes: number, all: boolean): string =>
+    `look at it with beige diff --prune; to go on: ${all ? "--allow-empty" : `--max-deletes ${deletes}`}`;
+  return { maxDeletes, allowEmpty, hint };
+}
+
 async function* run(deps: ApplyDeps, request: ApplyRequest, signal: AbortSignal): AsyncGenerator<ApplyEvent> {
   const pace = createPace(deps.clock);
   if (!SET_NAME.test(request.set))
@@ -93,10 +105,17 @@ async function* run(deps: ApplyDeps, request: ApplyRequest, signal: AbortSignal)
     return;
   }
   if (read.wanted.length === 0 && !request.prune) throw new BeigeError("invalid", "the files hold no objects");
-  const asked = { manager: `apply/${request.set}`, force: request.forceConflicts, prune: request.prune, guard: PRUNE, lookAtAll: true };
+  const asked = {
+    manager: `apply/${request.set}`,
+    force: request.forceConflicts,
+    prune: request.prune,
+    guard: guardOf(request),
+    lookAtAll: true,
+  };
   let set = await planSet(deps, asked, read.wanted, pace);
   for (let tries = 1; ; tries++) {
-    yield { type: "plan", plan: set.plan };
+    yield { type: "plan", plan: request.detail === true ? await detailed(deps.store, set, pace) : set.plan };
+    if (request.expect !== undefined) refuseStale(request.expect, await basisOf(deps.store, set, pace));
     if (request.dryRun) yield resultOf(set, undefined, request);
     if (request.dryRun || signal.aborted) return;
     if (stillSo(deps, set)) break;

@@ -3,7 +3,8 @@ import type { Control } from "../core/control.ts";
 import type { AnyKind } from "../core/kind.ts";
 import type { Ref } from "../core/resource.ts";
 import { selector } from "../core/selector.ts";
-import type { Clock, Log, Outside, Random, Stacks, World } from "../core/world.ts";
+import type { Stacks } from "../core/source.ts";
+import type { Clock, Log, Outside, Random, World } from "../core/world.ts";
 import type { HostPolicy } from "../../schemas/types.ts";
 import { apply } from "./apply.ts";
 import { createLanguage, notFound } from "./language.ts";
@@ -95,6 +96,8 @@ export function createEngine(deps: EngineDeps): Engine {
       }));
       return { object, plan, events: store.events.list({ ref, limit: EVENTS_OF_DESCRIBE }), revisions };
     },
+    revisions: (ref) =>
+      store.records.revisions(get(ref).metadata.uid).map(({ at, ...revision }) => ({ ...revision, at: new Date(at).toISOString() })),
     events: (filter) => store.events.list(filter),
     version: () => String(store.objects.version()),
     settled: loop.settled,

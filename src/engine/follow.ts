@@ -97,7 +97,15 @@ export function follow(deps: FollowDeps, followed: readonly Followed[], timeoutM
 
   const unheard = ({ ref, verb }: Followed): Progress => {
     const message = "no look at it has ended yet";
-    return { type: "progress", ref, verb, state: "waiting", reason: "Waiting", message, elapsedMs: Math.round(clock.monotonic() - started) };
+    return {
+      type: "progress",
+      ref,
+      verb,
+      state: "waiting",
+      reason: "Waiting",
+      message,
+      elapsedMs: Math.round(clock.monotonic() - started),
+    };
   };
   const subscription = deps.subscribe(hear);
   const timer = clock.after(timeoutMs, () => {

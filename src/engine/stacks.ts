@@ -4,7 +4,8 @@ import { BeigeError, type Problem } from "../core/errors.ts";
 import { MAX_PROBLEMS, type NeededFile } from "../core/documents.ts";
 import { refKey, refOf, type Ref, type Resource } from "../core/resource.ts";
 import { sourceProblems } from "../core/sourcepolicy.ts";
-import type { Shelf, StackAnswer, StackRequest, Stacks } from "../core/world.ts";
+import type { StackAnswer, StackRequest, Stacks } from "../core/source.ts";
+import type { Shelf } from "../core/world.ts";
 import { commit, markDeleted, pruned } from "./apply/commit.ts";
 import { readSet, type WantedDocument } from "./apply/read.ts";
 import { planSet, SetRefusal, stillSo, type PlannedSet, type SetDeps } from "./apply/set.ts";
@@ -19,6 +20,9 @@ export interface StacksDeps extends SetDeps {
 type Checked =
   | { readonly answer: Exclude<StackAnswer, { state: "fine" }> }
   | { readonly answer: Extract<StackAnswer, { state: "fine" }>; readonly set: PlannedSet };
+
+/** How long a plan may be taken again: what it refers to may change without it. */
+const FRESH_MS = 10_000;
 
 const EMPTY_HINT = "put the manifests back, or say on the Source that it may be empty: allowEmpty: true";
 
@@ -43,11 +47,18 @@ function answerOf(thrown: unknown): Exclude<StackAnswer, { state: "fine" }> {
   return { state: thrown.why === "guard" ? "refused" : "conflicts", message: thrown.message, hint: thrown.hint ?? "" };
 }
 
+/** The key says the content and the conditions. */
+const sameAsk = (a: StackRequest, b: StackRequest): boolean =>
+  a.key === b.key && a.heal === b.heal && a.force === b.force && a.prune === b.prune;
+
 export function createStacks(deps: StacksDeps): Stacks {
   const { store } = deps;
   const records = createRecords(deps.shelf);
   /** The last plan of each Source, so that what was checked is what is stored. */
-  const checked = new Map<string, { readonly request: StackRequest; readonly set: PlannedSet }>();
+  const checked = new Map<
+    string,
+    { readonly request: StackRequest; readonly atMs: number } & Extract<Checked, { readonly set: PlannedSet }>
+  >();
 
   async function look(request: StackRequest): Promise<Checked> {
     const pace = createPace(deps.clock);
@@ -109,9 +120,15 @@ export function createStacks(deps: StacksDeps): Stacks {
     accepted: records.get,
     drift: (source) => driftOf(store, source, records.owned(source)),
     async check(request) {
+      const known = checked.get(request.source);
+      const fresh = known !== undefined && deps.clock.monotonic() - known.atMs < FRESH_MS;
+      if (fresh && sameAsk(known.request, request) && stillSo(deps, known.set)) {
+        checked.set(request.source, { ...known, request });
+        return known.answer;
+      }
       checked.delete(request.source);
       const found = await look(request);
-      if ("set" in found) checked.set(request.source, { request, set: found.set });
+      if ("set" in found) checked.set(request.source, { request, atMs: deps.clock.monotonic(), ...found });
       return found.answer;
     },
     async apply(request) {

@@ -1,6 +1,6 @@
-// Writes of single objects through the API: create, update, server-side apply and merge patch, with the checks of an apply.
+// Writes of single objects through the API: create, update, server-side apply, merge patch and JSON patch, with the checks of an apply.
 import type { Control, WriteRequest } from "../core/control.ts";
-import { mergePatch, sameSpec } from "../core/diff.ts";
+import { applyJsonPatch, mergePatch, sameSpec } from "../core/diff.ts";
 import { refIn } from "../core/documents.ts";
 import { BeigeError, type Problem } from "../core/errors.ts";
 import { unknownReferences } from "../core/graph.ts";
@@ -11,8 +11,10 @@ import { isObject } from "../core/schema.ts";
 import { validateObject } from "../core/validate.ts";
 import { changedPaths } from "./apply/commit.ts";
 import type { StageDeps } from "./apply/stage.ts";
+import { refuseTaking } from "./guarded.ts";
 import { beingDeleted, notFound } from "./language.ts";
 import { changedObject, newObject, sameObject, type Content } from "./object.ts";
+import { writtenOwners } from "./owners.ts";
 import { overlaid } from "./view.ts";
 
 type Body = Readonly<Record<string, unknown>>;
@@ -77,11 +79,27 @@ interface Prepared {
   readonly warnings: readonly string[];
 }
 
-function wantedValue(request: WriteRequest, before: Resource | undefined): unknown {
-  const { ref, op } = request;
-  if (op !== "merge") return named(withoutServerFields(request.body), ref);
+interface Wanted {
+  /** As people would write it. */
+  readonly value: unknown;
+  /** What the writer starts from; a JSON patch may have changed who owns its fields. */
+  readonly from?: Resource;
+}
+
+/** Checks the body's conditions too: in a JSON patch they show only when it has been applied. */
+function wantedValue({ ref, op, body }: WriteRequest, before: Resource | undefined): Wanted {
+  if (op === "json") {
+    if (before === undefined) throw notFound(ref);
+    const whole = applyJsonPatch(before, body);
+    preconditions(ref, whole, before);
+    const from = { ...before, metadata: { ...before.metadata, managedFields: writtenOwners(whole, before) } };
+    return { value: named(withoutServerFields(whole), ref), from };
+  }
+  preconditions(ref, body, before);
+  const from = before === undefined ? {} : { from: before };
+  if (op !== "merge") return { value: named(withoutServerFields(body), ref), ...from };
   if (before === undefined) throw notFound(ref);
-  return withoutServerFields(mergePatch(userPart(before), withoutServerFields(request.body)));
+  return { value: withoutServerFields(mergePatch(userPart(before), withoutServerFields(body))), ...from };
 }
 
 /** Throws `invalid` when the body is for another object. */
@@ -145,10 +163,13 @@ function prepare(deps: StageDeps, request: WriteRequest): Prepared {
     throw new BeigeError("conflict", `${refName(ref)} already exists`, { hint: "update it, or apply" });
   }
   if (op === "update" && before === undefined) throw notFound(ref);
-  preconditions(ref, request.body, before);
-  const value = wantedValue(request, before);
-  checkIdentity(value, ref, deps);
-  const content = contentOf(deps, request, value, before);
+  const { value, from } = wantedValue(request, before);
+  // An apply names just the fields that its manager wants: it is whole together with what is there.
+  const partial = op === "apply" && before !== undefined;
+  checkIdentity(partial ? mergePatch(userPart(before), value) : value, ref, deps);
+  const content = contentOf(deps, request, value, from);
+  if (partial) checkIdentity(userPart(changedObject(before, content, false)), ref, deps);
+  if (!request.force) refuseTaking(ref, before?.metadata.managedFields ?? [], content.managedFields);
   if (before === undefined) {
     const birth = {
       uid: deps.random.uuid(),

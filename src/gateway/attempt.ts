@@ -212,7 +212,8 @@ function failedWith(seen: Seen, failure: ChatFailure, message?: AssistantMessage
 }
 
 /** Parts of an address that only those may know who may use it. */
-const hiddenParts = ({ baseUrl }: ChatTarget): readonly string[] => (URL.parse(baseUrl ?? "")?.pathname ?? "").split("/").filter(looksSecret);
+const hiddenParts = ({ baseUrl }: ChatTarget): readonly string[] =>
+  (URL.parse(baseUrl ?? "")?.pathname ?? "").split("/").filter(looksSecret);
 
 /** Providers repeat keys and addresses in their refusals: what goes on from here holds none. */
 function tidy(failure: ChatFailure, target: ChatTarget, secrets: Secrets): ChatFailure {

@@ -34,6 +34,8 @@ export async function exec(inside: Inside, params: ExecParams, context: ExecCont
     await context.streams?.output(stream, data);
     const before = kept.cut || kept.total + data.length <= context.capBytes ? undefined : kept.render(() => "");
     kept.add(data);
+    // Whoever sits at the streams has had it all.
+    if (context.streams !== undefined) continue;
     if (before !== undefined) await whole.write(before);
     if (kept.cut) await whole.write(data);
   }

@@ -5,6 +5,8 @@ export interface Lines {
   push(chunk: Buffer): boolean;
   /** Bytes of a line that has begun. */
   readonly held: number;
+  /** Lets go of them. */
+  drop(): void;
 }
 
 export function createLines(maxBytes: number, onLine: (line: Buffer) => void): Lines {
@@ -33,6 +35,10 @@ export function createLines(maxBytes: number, onLine: (line: Buffer) => void): L
     },
     get held() {
       return held;
+    },
+    drop: () => {
+      parts = [];
+      held = 0;
     },
   };
 }

@@ -27,6 +27,8 @@ const SILENT_MS = 10_000;
 const QUEUE_MAX = 16;
 /** Bytes that all connections of one agent hold for frames not yet answered. */
 const HELD_BYTES_MAX = 32 * 1024 * 1024;
+/** What a refused client may still send before it is cut off: reading a flood costs everybody's time. */
+const REFUSED_BYTES_MAX = 1024 * 1024;
 const PROBE_MS = 1_000;
 /** Hellos that are kept; a container has one. */
 const HELLOS_MAX = 16;
@@ -39,6 +41,7 @@ class Peer {
   readonly #queue: { readonly frame: ToolRequest; readonly bytes: number }[] = [];
   readonly #lines: Lines;
   #queued = 0;
+  #overheard = 0;
   #timer: { cancel(): void } | undefined;
   #working = false;
   #ended = false;
@@ -58,11 +61,17 @@ class Peer {
   }
 
   #read(chunk: Buffer): void {
-    if (this.#ended) return;
+    if (this.#ended) return this.#overhear(chunk);
     if (!this.#lines.push(chunk)) return this.end(`frame is longer than ${FRAME_BYTES_MAX} bytes`);
     if (this.#peers.held > HELD_BYTES_MAX) return this.end("too much is waiting, retry");
     // A frame that trickles in does not start the clock anew.
     if (this.#lines.held === 0) this.#rest();
+  }
+
+  /** A client that was told why still gets that; one that goes on regardless is cut. */
+  #overhear(chunk: Buffer): void {
+    this.#overheard += chunk.length;
+    if (this.#overheard > REFUSED_BYTES_MAX) this.#socket.destroy();
   }
 
   /** Finds out whether a client that sends no more is still there: a space before the answer is no part of it. */

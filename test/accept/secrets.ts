@@ -58,7 +58,11 @@ export async function secrets(): Promise<string> {
     const wrong = search.found.filter(({ value, place }) => !MAY[value].includes(place));
     assert.deepEqual(wrong, [], "a value is where it does not belong");
     // The search finds what is there: each value that has a place of its own was seen in it.
-    for (const name of NAMES.filter((each) => MAY[each].length > 0)) assert.ok(search.found.some(({ value }) => value === name), `${name} was planted`);
+    for (const name of NAMES.filter((each) => MAY[each].length > 0))
+      assert.ok(
+        search.found.some(({ value }) => value === name),
+        `${name} was planted`,
+      );
     return `${NAMES.length} values, ${search.places.size} sorts of places, ${Math.round(search.bytes / 1e6)} MB searched`;
   } catch (error) {
     if (error instanceof Error) error.message += `\nlog: ${logTail(gateway).slice(-1500)}`;

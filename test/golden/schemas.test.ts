@@ -112,6 +112,16 @@ const ACTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     catchUpWindowSeconds: "controllers/schedule catchUpWindowSeconds",
     suspend: "controllers/schedule suspend",
   },
+  Source: {
+    path: "controllers/source path",
+    prune: "controllers/source prune",
+    selfHeal: "controllers/source selfHeal",
+    interval: "controllers/source interval",
+    suspend: "controllers/source suspend",
+    maxDeletes: "controllers/source maxDeletes",
+    allowEmpty: "controllers/source allowEmpty",
+    vars: "controllers/source vars",
+  },
 };
 
 function source(room: string): string {

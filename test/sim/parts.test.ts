@@ -235,11 +235,19 @@ test("a workspace that leads into another agent's by a link refuses the apply, a
 
 test("an agent whose folder became a link while it waited gets no container", async () => {
   sim = await createSim({ setUp: (m) => void Object.assign(m, { host: allowed }) });
-  await apply(sim, [provider(), agent("other", { workspace: { path: "/work/other" } }), agent("travel", { ...away, sandbox: { image: "absent:1" } })]);
+  await apply(sim, [
+    provider(),
+    agent("other", { workspace: { path: "/work/other" } }),
+    agent("travel", { ...away, sandbox: { image: "absent:1" } }),
+  ]);
   sim.folders.links.set("/work/travel", "/work/other");
   sim.docker.images.set("absent:1", "sha256:absent");
   await converge(sim, 80_000);
-  expect(state(sim, "Ready")).toMatchObject({ status: "False", reason: "PathRefused", message: expect.stringContaining("overlaps") as string });
+  expect(state(sim, "Ready")).toMatchObject({
+    status: "False",
+    reason: "PathRefused",
+    message: expect.stringContaining("overlaps") as string,
+  });
   expect(sim.docker.of(uidOf(sim))).toEqual([]);
   expect(problemsAtRest(sim, "other")).toEqual([]);
 });

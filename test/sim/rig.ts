@@ -6,7 +6,7 @@ import { kinds } from "../../controllers/index.ts";
 import type { ApplyEvent, ApplyRequest, ObjectPlan } from "../../src/core/control.ts";
 import { condition, type Condition, type ConditionType, type Ref, type Resource } from "../../src/core/resource.ts";
 import { LABEL } from "../../src/core/sandbox.ts";
-import type { World } from "../../src/core/world.ts";
+import type { Outside } from "../../src/core/world.ts";
 import type { HostPolicy } from "../../schemas/types.ts";
 import { createEngine, type Engine } from "../../src/engine/engine.ts";
 import { manualClock, seededRandom, silentLog, turns, type ManualClock } from "../../src/engine/fixture.ts";
@@ -16,6 +16,7 @@ import { Faults } from "../fakes/faults.ts";
 import { FakeFolders, FakeKits } from "../fakes/folders.ts";
 import { FakePlugins, FakeProviders, FakeSecrets, FakeSockets, FakeTurns, type FakePackage } from "../fakes/gateway.ts";
 import { FakeEngine, type FakeBox } from "../fakes/sandbox.ts";
+import { FakeTrees } from "../fakes/trees.ts";
 import { stack } from "./stack.ts";
 
 export * from "./stack.ts";
@@ -29,6 +30,8 @@ export interface Machine {
   readonly folders: FakeFolders;
   readonly kits: FakeKits;
   readonly packages: Map<string, FakePackage>;
+  /** Folders that Sources read: text by name, by path. */
+  readonly manifests: Map<string, Readonly<Record<string, string>>>;
   readonly secrets: FakeSecrets;
   readonly audit: FakeAudit;
   host: HostPolicy;
@@ -49,7 +52,8 @@ export interface Sim extends Machine {
   readonly plugins: FakePlugins;
   readonly providers: FakeProviders;
   readonly sockets: FakeSockets;
-  readonly world: World;
+  readonly world: Outside;
+  readonly trees: FakeTrees;
 }
 
 const NO_HOST: HostPolicy = { secrets: [], paths: { mounts: [], workspaces: [], plugins: [] } };
@@ -69,6 +73,7 @@ function machine(startMs?: number): Machine {
     folders: new FakeFolders(faults),
     kits: new FakeKits(faults),
     packages: new Map(),
+    manifests: new Map(),
     secrets: new FakeSecrets(),
     audit: new FakeAudit(),
     host: NO_HOST,
@@ -108,8 +113,9 @@ function assemble(m: Machine): Sim {
     plugins: new FakePlugins(m.packages, m.faults),
     providers: new FakeProviders(),
     sockets: new FakeSockets(m.home, m.docker, m.faults),
+    trees: new FakeTrees(m.manifests),
   };
-  const world: World = {
+  const world: Outside = {
     clock: m.clock,
     random,
     log: silentLog,

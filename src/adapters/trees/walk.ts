@@ -90,7 +90,9 @@ export async function walkFolder(root: string, limits: WalkLimits = WALK): Promi
   } catch (error) {
     if (codeOf(error) === "ENOENT" || codeOf(error) === "ENOTDIR") throw new Moved(root);
     if (codeOf(error) === "EACCES")
-      throw new BeigeError("invalid", `a folder below ${root} cannot be read: permission denied`, { hint: "let the gateway's user read it" });
+      throw new BeigeError("invalid", `a folder below ${root} cannot be read: permission denied`, {
+        hint: "let the gateway's user read it",
+      });
     throw error;
   }
   return { names: walk.names.toSorted(), bad: walk.bad };
@@ -101,7 +103,8 @@ export async function placeOf(path: string): Promise<{ readonly root: string; re
   try {
     const root = await realpath(path);
     const stats = await lstat(root);
-    if (!stats.isDirectory()) throw new BeigeError("invalid", `${path} is not a folder`, { hint: "name the folder that holds the manifests" });
+    if (!stats.isDirectory())
+      throw new BeigeError("invalid", `${path} is not a folder`, { hint: "name the folder that holds the manifests" });
     return { root, place: `${root} ${stats.dev}:${stats.ino}` };
   } catch (error) {
     if (error instanceof BeigeError) throw error;

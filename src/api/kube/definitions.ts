@@ -115,7 +115,7 @@ const envelope = (kind: string) => ({
 });
 
 function own(info: KindInfo): Described {
-  const schema = resolve(info.schema as Schema);
+  const schema = resolve(info.schema);
   const spec = schema.properties?.["spec"];
   const gvk = { group: GROUP, version: VERSION, kind: info.kind };
   return {

@@ -56,7 +56,9 @@ export function createExec(deps: RouteDeps) {
 
 function wantedOf(deps: RouteDeps, request: IncomingMessage): Wanted {
   const url = new URL(request.url ?? "/", "http://localhost");
-  const offered = String(request.headers["sec-websocket-protocol"] ?? "").split(",").map((word) => word.trim());
+  const offered = (request.headers["sec-websocket-protocol"] ?? "")
+    .split(",")
+    .map((word) => word.trim());
   if (!PROTOCOLS.some((protocol) => offered.includes(protocol)))
     throw badRequest("this client offers no exec protocol that is spoken here", `one of: ${PROTOCOLS.join(", ")}`);
   const [, ns, pod] = PATH.exec(url.pathname) ?? [];

@@ -98,6 +98,6 @@ export function lineOf(row: AuditRow): string {
     JSON.stringify(args),
     ...(error === undefined ? [] : [JSON.stringify(error)]),
   ];
-  // Agents choose what stands here: no control character reaches a terminal.
-  return words.join(" ").replaceAll(/[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g, "\ufffd");
+  // Agents choose what stands here: nothing that moves a terminal's cursor or turns its text around gets there.
+  return words.join(" ").replaceAll(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu, "\ufffd");
 }

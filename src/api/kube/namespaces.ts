@@ -40,5 +40,5 @@ export const namespaces = (deps: RouteDeps): Projection => ({
   ],
   list: () => ({ items: inUse(deps), resourceVersion: deps.control.version() }),
   watch: ({ asked }, signal) =>
-    polled({ clock: deps.clock, look: () => inUse(deps), asked, version: deps.control.version, known: () => true }, signal),
+    polled({ clock: deps.clock, look: () => inUse(deps), asked, version: () => deps.control.version(), known: () => true }, signal),
 });

@@ -88,7 +88,12 @@ const itemOf = (projection: Projection, object: Projected): Item => ({
   cells: (now) => projection.columns.map((column) => column.value(object, now)),
 });
 
-function drawn(deps: RouteDeps, exchange: Exchange, projection: Projection, what: { items: readonly Projected[]; version: string }): object {
+function drawn(
+  deps: RouteDeps,
+  exchange: Exchange,
+  projection: Projection,
+  what: { items: readonly Projected[]; version: string },
+): object {
   const form = {
     head: true,
     resourceVersion: what.version,

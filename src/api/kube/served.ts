@@ -69,4 +69,4 @@ const own = (info: KindInfo): Served => ({
   subresources: [{ name: "status", kind: info.kind, group: GROUP, version: VERSION, verbs: ["get"] }],
 });
 
-export const served = (kinds: readonly KindInfo[]): readonly Served[] => [...FIXED, ...kinds.map(own)];
+export const served = (kinds: readonly KindInfo[]): readonly Served[] => [...kinds.map(own), ...FIXED];

@@ -47,7 +47,7 @@ export function leaves(value: unknown, path = ""): (readonly [string, string])[]
   }
   if (typeof value === "string" && value.includes("\n")) {
     const lines = value.trimEnd().split("\n");
-    return [[path, `${valueText(lines[0], 60)}  (${lines.length} lines)`]];
+    return [[path, `${valueText(lines[0], 60)}  (${lines.length} ${lines.length === 1 ? "line" : "lines"})`]];
   }
   return [[path, valueText(value)]];
 }

@@ -1,6 +1,6 @@
 // Verbs that check, compare and change objects.
 import type { Verb } from "../flags.ts";
-import { filename, namespace, output, prune, recursive, set, timeout, yes } from "./flags.ts";
+import { allowEmpty, filename, forceConflicts, maxDeletes, namespace, output, prune, recursive, set, timeout, yes } from "./flags.ts";
 
 export const CHANGE: readonly Verb[] = [
   {
@@ -26,6 +26,9 @@ export const CHANGE: readonly Verb[] = [
       recursive,
       set,
       prune,
+      maxDeletes,
+      allowEmpty,
+      forceConflicts,
       { name: "against", value: "WHAT", summary: "live, or a file or folder: then without a gateway (live)" },
       { name: "fail-on", value: "LIST", summary: "exit 1 only on these: create,update,replace,delete,permission" },
       output("text", "json", "markdown"),
@@ -33,6 +36,7 @@ export const CHANGE: readonly Verb[] = [
     examples: [
       ["beige diff -f stack.yaml", "against what runs"],
       ["beige diff -f new/ --against old/ -o markdown", "for a pull request"],
+      ["beige diff -f stack.yaml -o json > plan.json", "for apply --plan plan.json"],
     ],
     exits: "0 no differences  1 differences  2 and more: an error",
     load: async () => (await import("../verbs/diff.ts")).run,
@@ -48,7 +52,10 @@ export const CHANGE: readonly Verb[] = [
       { name: "dry-run", summary: "show the plan, change nothing" },
       set,
       prune,
-      { name: "force-conflicts", summary: "take fields that another manager owns" },
+      maxDeletes,
+      allowEmpty,
+      forceConflicts,
+      { name: "plan", value: "FILE", summary: "do what this plan says (diff -o json), or exit 3 as stale" },
       timeout("5m", "how long to wait until all are Ready"),
       { name: "no-wait", summary: "do not wait until they are Ready" },
       { name: "no-start", summary: "do not start a gateway when none runs" },
@@ -58,9 +65,9 @@ export const CHANGE: readonly Verb[] = [
     examples: [
       ["beige apply -f stack.yaml", "one file; -f stacks/ -R a folder; -f - standard input"],
       ["beige apply -f stacks/ --prune", "also delete what is no longer there"],
-      ["beige apply -f stack.yaml --dry-run -o json", "the plan for a program"],
+      ["beige apply --plan plan.json", "just what diff -o json had planned"],
     ],
-    exits: "0 done  2 invalid  3 conflict  6 not Ready in time  7 in part",
+    exits: "0 done  2 invalid  3 conflict, stale or guarded  6 not Ready in time  7 in part",
     load: async () => (await import("../verbs/apply.ts")).run,
   },
   {

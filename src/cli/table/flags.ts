@@ -19,6 +19,9 @@ export const recursive: Flag = { name: "recursive", short: "R", summary: "look i
 export const namespace: Flag = { name: "namespace", short: "n", value: "NS", summary: "namespace (default)" };
 export const set: Flag = { name: "set", value: "NAME", summary: "name of this set of manifests (default)" };
 export const prune: Flag = { name: "prune", summary: "also delete what has left the set (guarded)" };
+export const maxDeletes: Flag = { name: "max-deletes", value: "N|P%", summary: "how much of the set --prune may delete (30%)" };
+export const allowEmpty: Flag = { name: "allow-empty", summary: "--prune may delete all of the set" };
+export const forceConflicts: Flag = { name: "force-conflicts", summary: "take fields that another manager owns" };
 export const yes: Flag = { name: "yes", short: "y", summary: "do not ask" };
 export const timeout = (usual: string, what: string): Flag => ({ name: "timeout", value: "TIME", summary: `${what} (${usual})` });
 export const watch: Flag = { name: "watch", short: "w", summary: "go on with what changes" };
@@ -31,6 +34,8 @@ export const chain: Flag = {
 };
 export const schedules: Flag = { name: "schedules", summary: "let schedules fire" };
 export const listen: Flag = { name: "listen", value: "ADDR", summary: "HOST:PORT of the API, or none (127.0.0.1:7433)" };
+
+export const kubeListen: Flag = { name: "kube-listen", value: "PORT", summary: "also a port with TLS for kubectl, such as 7443 (none)" };
 
 export function logFlags(): readonly Flag[] {
   return [

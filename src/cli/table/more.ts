@@ -35,6 +35,19 @@ export const MORE: readonly Verb[] = [
     load: async () => (await import("../verbs/secret.ts")).remove,
   },
   {
+    name: "kubeconfig",
+    summary: "a configuration for kubectl; it holds the gateway's token",
+    args: "",
+    takes: [0, 0],
+    flags: [
+      { name: "namespace", short: "n", value: "NS", summary: "namespace of the context (default)" },
+      { name: "context", value: "NAME", summary: "name of the context (beige)" },
+    ],
+    examples: [["beige kubeconfig > ~/.beige/kubeconfig && export KUBECONFIG=~/.beige/kubeconfig", ""]],
+    exits: "0 printed  5 no gateway, or none with a port for kubectl",
+    load: async () => (await import("../verbs/kubeconfig.ts")).run,
+  },
+  {
     name: "schema",
     summary: "the JSON Schema of a kind, or of every document",
     args: "[KIND]",

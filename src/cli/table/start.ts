@@ -1,17 +1,17 @@
 // Verbs to begin with: a first stack, the gateway, a look at the machine.
 import type { Verb } from "../flags.ts";
-import { listen, logFlags, output, schedules, timeout } from "./flags.ts";
+import { kubeListen, listen, logFlags, output, schedules, timeout } from "./flags.ts";
 
 export const START: readonly Verb[] = [
   {
     name: "init",
-    summary: "write a first stack.yaml for this machine",
+    summary: "write a first stack for this machine",
     args: "[NAME]",
     takes: [0, 1],
     flags: [{ name: "dir", value: "DIR", summary: "folder to write to (this one)" }],
     examples: [
       ["beige init", "stack.yaml with an agent named assistant"],
-      ["beige init travel --dir stacks", "another name and folder"],
+      ["beige init travel --dir stacks", "stacks/travel.yaml with an agent named travel"],
     ],
     load: async () => (await import("../verbs/init.ts")).run,
   },
@@ -20,7 +20,7 @@ export const START: readonly Verb[] = [
     summary: "run the gateway in the foreground; schedules fire",
     args: "",
     takes: [0, 0],
-    flags: [listen, { name: "no-schedules", summary: "schedules do not fire" }],
+    flags: [listen, kubeListen, { name: "no-schedules", summary: "schedules do not fire" }],
     examples: [["beige up", "Ctrl-C stops it; sandboxes stay"]],
     load: async () => (await import("../verbs/gateway.ts")).up,
   },
@@ -29,7 +29,7 @@ export const START: readonly Verb[] = [
     summary: "start the gateway in the background",
     args: "",
     takes: [0, 0],
-    flags: [schedules, listen, timeout("60s", "how long to wait until it answers")],
+    flags: [schedules, listen, kubeListen, timeout("60s", "how long to wait until it answers")],
     examples: [["beige gateway start --schedules", "schedules fire too"]],
     load: async () => (await import("../verbs/gateway.ts")).start,
   },
@@ -47,7 +47,7 @@ export const START: readonly Verb[] = [
     summary: "stop and start it; sandboxes and sessions stay",
     args: "",
     takes: [0, 0],
-    flags: [schedules, listen, timeout("60s", "how long to wait until it answers")],
+    flags: [schedules, listen, kubeListen, timeout("60s", "how long to wait until it answers")],
     examples: [["beige gateway restart --schedules", ""]],
     load: async () => (await import("../verbs/gateway.ts")).restart,
   },

@@ -2,23 +2,39 @@
 import type { ApplyEnd, ApplyEvent, StackPlan } from "../../core/control.ts";
 import { refKey } from "../../core/resource.ts";
 import { BeigeError } from "../../core/errors.ts";
-import { confirm } from "../ask.ts";
+import { canAsk, confirm } from "../ask.ts";
 import { type Context, type Input, on, type Run, word, words } from "../flags.ts";
 import { ensureGateway } from "../gateway.ts";
 import { oneLine } from "../output.ts";
+import { asPlanned, savedPlan } from "../planfile.ts";
 import { sayProblems } from "../problems.ts";
 import { count, renderPlan } from "../render/plan.ts";
 import { doneWord, liveProgress, plainProgress, type Progress } from "../render/progress.ts";
 import { nameOf, secondsText } from "../render/values.ts";
 import { cutShort, manifestsOf, planStack, sendStack, type StackOptions, stackOptions } from "../stack.ts";
 
-export const run: Run = async (context, input) => {
+type Files = Parameters<typeof planStack>[1];
+
+export const run: Run = async (given, asked) => {
+  const planned = asPlanned(given, asked);
+  const { context, input } = planned ?? { context: given, input: asked };
   const files = await manifestsOf(context, input);
-  const options = stackOptions(input);
+  const options = stackOptions(input, planned ? { expect: planned.basis } : {});
   const json = word(input, "output") === "json";
   await ensureGateway(context, !on(input, "no-start"));
-  if (options.dryRun) return dryRun(context, files, { options, json });
-  if (options.prune && !on(input, "yes")) await guard(context, files, options);
+  if (options.dryRun) return dryRun(context, files, { options, json, input });
+  const agreed = planned || on(input, "yes") ? {} : await agree(context, files, { options, json });
+  return send(context, { files, options: { ...options, ...agreed }, json, input: asked });
+};
+
+interface Sending {
+  readonly files: Files;
+  readonly options: StackOptions;
+  readonly json: boolean;
+  readonly input: Input;
+}
+
+async function send(context: Context, { files, options, json, input }: Sending): Promise<number> {
   const started = performance.now();
   const progress = context.out.live && !json ? liveProgress(context.out, () => performance.now()) : plainProgress(context.out);
   try {
@@ -31,7 +47,7 @@ export const run: Run = async (context, input) => {
   } finally {
     progress.stop();
   }
-};
+}
 
 const waitCommand = (input: Input): string =>
   `beige wait ${words(input, "filename")
@@ -40,28 +56,44 @@ const waitCommand = (input: Input): string =>
 
 async function dryRun(
   context: Context,
-  files: Parameters<typeof planStack>[1],
-  how: { readonly options: StackOptions; readonly json: boolean },
+  files: Files,
+  how: { readonly options: StackOptions; readonly json: boolean; readonly input: Input },
 ): Promise<number> {
-  const planned = await planStack(context, files, how.options);
+  const planned = await planStack(context, files, { ...how.options, detail: how.json });
   if (planned.problems.length > 0) sayProblems(context.out, planned.problems, how.json);
   if (planned.plan)
     await context.out.write(
       how.json
-        ? `${JSON.stringify(planned.plan, undefined, 2)}\n`
+        ? savedPlan(context, how.input, { plan: planned.plan, options: how.options })
         : `${renderPlan(context.out, planned.plan)}Dry run: nothing was changed.\n`,
     );
   if (planned.end.exit !== 0 && planned.problems.length === 0) sayEnd(context, planned.end);
   return planned.end.exit;
 }
 
-/** Shows what pruning would delete, and asks. */
-async function guard(context: Context, files: Parameters<typeof planStack>[1], options: StackOptions): Promise<void> {
-  const { plan } = await planStack(context, files, options);
-  const gone = plan?.objects.filter((each) => each.verb === "delete") ?? [];
-  if (gone.length === 0) return;
-  context.out.note(gone.map((each) => `  - ${nameOf(each.ref)}`).join("\n"));
-  await confirm(context, `Delete ${count(gone.length, "object")}?`, "--yes");
+/**
+ * Asks before something is lost: on a terminal when anything is replaced or deleted, elsewhere only for what pruning would
+ * delete, where nobody can answer. What was agreed to is what is done: a plan that has become another one is refused.
+ */
+async function agree(
+  context: Context,
+  files: Files,
+  { options, json }: { readonly options: StackOptions; readonly json: boolean },
+): Promise<Pick<StackOptions, "expect">> {
+  const person = canAsk(context);
+  if (!person && !options.prune) return {};
+  const { plan, end } = await planStack(context, files, { ...options, detail: true });
+  if (plan === undefined || end.exit !== 0) return {};
+  const gone = plan.objects.filter((each) => each.verb === "delete");
+  const replaced = person ? plan.objects.filter((each) => each.verb === "replace") : [];
+  if (gone.length + replaced.length === 0) return {};
+  const lost = [
+    ...(replaced.length > 0 ? [`replace ${count(replaced.length, "object")}`] : []),
+    ...(gone.length > 0 ? [`delete ${count(gone.length, "object")}`] : []),
+  ].join(" and ");
+  context.out.note(person && !json ? renderPlan(context.out, plan).trimEnd() : gone.map((each) => `  - ${nameOf(each.ref)}`).join("\n"));
+  await confirm(context, `${lost.slice(0, 1).toUpperCase()}${lost.slice(1)}?`, "--yes");
+  return plan.basis === undefined ? {} : { expect: plan.basis };
 }
 
 interface Follow {

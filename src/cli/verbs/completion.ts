@@ -1,4 +1,5 @@
 // beige completion: a script for a shell, which asks this program for words; live names come from the gateway.
+import { BeigeError } from "../../core/errors.ts";
 import { type Run } from "../flags.ts";
 import { GLOBAL, type Verb } from "../flags.ts";
 import { TOPICS } from "../help.ts";
@@ -29,7 +30,11 @@ complete -c beige -s f -l filename -r -F
 };
 
 export const script: Run = async (context, input) => {
-  await context.out.write(SCRIPTS[input.args[0] ?? ""] ?? "");
+  const shell = input.args[0] ?? "";
+  const text = Object.hasOwn(SCRIPTS, shell) ? SCRIPTS[shell] : undefined;
+  if (text === undefined)
+    throw new BeigeError("invalid", `there is no completion for "${shell}"`, { hint: `shells: ${SHELLS.join(", ")}` });
+  await context.out.write(text);
   return 0;
 };
 export const SHELLS = Object.keys(SCRIPTS);

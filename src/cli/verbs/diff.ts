@@ -6,7 +6,8 @@ import { collect } from "../manifests.ts";
 import { sayError, sayProblems } from "../problems.ts";
 import { permissionFields, renderMarkdown } from "../render/markdown.ts";
 import { isEmpty, renderPlan } from "../render/plan.ts";
-import { manifestsOf, planStack, stackOptions } from "../stack.ts";
+import { savedPlan } from "../planfile.ts";
+import { manifestsOf, planStack, stackOptions, type StackOptions } from "../stack.ts";
 
 export const run: Run = async (context, input) => {
   const json = word(input, "output") === "json";
@@ -33,22 +34,25 @@ interface Got {
   readonly hint?: string;
 }
 
+const optionsOf = (input: Input, fixed: Partial<StackOptions> = {}): StackOptions => stackOptions(input, { timeoutMs: 60_000, ...fixed });
+
 async function planOf(context: Context, input: Input): Promise<Got> {
   const against = word(input, "against") ?? "live";
   const files = await manifestsOf(context, input);
   if (against !== "live") {
     const { planAgainst } = await import("../offline.ts");
     const deep = on(input, "recursive");
-    return { ...planAgainst(files, await collect(context, [against], deep)), exit: 0, message: "" };
+    return { ...planAgainst(files, await collect(context, [against], { deep })), exit: 0, message: "" };
   }
-  const { plan, problems, end } = await planStack(context, files, stackOptions(input, { timeoutMs: 60_000 }));
+  const detail = word(input, "output") === "json";
+  const { plan, problems, end } = await planStack(context, files, optionsOf(input, { detail }));
   return { problems, exit: end.exit, message: end.message, ...(plan && { plan }), ...(end.hint !== undefined && { hint: end.hint }) };
 }
 
 async function show(context: Context, input: Input, plan: StackPlan): Promise<void> {
   const how = word(input, "output") ?? "text";
   const given = words(input, "filename").join(" ");
-  if (how === "json") await context.out.write(`${JSON.stringify(plan, undefined, 2)}\n`);
+  if (how === "json") await context.out.write(savedPlan(context, input, { plan, options: optionsOf(input) }));
   else if (how === "markdown") {
     const against = word(input, "against") ?? "what runs";
     await context.out.write(renderMarkdown(plan, { title: given, against, next: `\`beige apply -f ${given.replaceAll("`", "")}\`` }));

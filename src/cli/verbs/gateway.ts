@@ -2,16 +2,21 @@
 import { BeigeError } from "../../core/errors.ts";
 import { milliseconds } from "../duration.ts";
 import { type Input, on, type Run, word } from "../flags.ts";
-import { daemonArgs, daemonEnv, health, runningPid, startGateway, stopGateway, writePid } from "../gateway.ts";
+import { daemonArgs, daemonEnv, health, runningPid, startGateway, type StartOptions, stopGateway, writePid } from "../gateway.ts";
+import { oneLine } from "../output.ts";
 import { valueText } from "../render/values.ts";
 import { daemonFile, socketOf, version } from "../place.ts";
 
-function options(input: Input): { readonly schedules: boolean; readonly listen?: string; readonly timeoutMs: number } {
-  const listen = word(input, "listen");
+const doors = (input: Input): Pick<StartOptions, "listen" | "kubeListen"> => {
+  const [listen, kubeListen] = [word(input, "listen"), word(input, "kube-listen")];
+  return { ...(listen !== undefined && { listen }), ...(kubeListen !== undefined && { kubeListen }) };
+};
+
+function options(input: Input): StartOptions {
   return {
     schedules: on(input, "schedules"),
     timeoutMs: milliseconds(word(input, "timeout") ?? "60s", "--timeout"),
-    ...(listen !== undefined && { listen }),
+    ...doors(input),
   };
 }
 
@@ -29,6 +34,8 @@ export const start: Run = async (context, input) => {
   await context.out.write(
     `gateway started: process ${pid}, ${socketOf(context.home)}; ${fires}${settled ? "" : "; it is still looking at its objects"}\n`,
   );
+  const warning = (await health(context.home, context.signal)).body?.["warning"];
+  if (typeof warning === "string") context.out.note(`warning: ${oneLine(warning)}`);
   return 0;
 };
 
@@ -40,9 +47,11 @@ export const stop: Run = async (context, input) => {
 
 export const restart: Run = async (context, input) => {
   // What was not said stays as it was.
-  const fired = (await health(context.home, context.signal)).body?.["schedules"] === true;
+  const { body } = await health(context.home, context.signal);
+  const fired = body?.["schedules"] === true;
+  const kube = typeof body?.["kube"] === "string" ? /:(\d+)$/.exec(body["kube"])?.[1] : undefined;
   await stopGateway(context, 30_000);
-  const wanted = options(input);
+  const wanted = { ...(kube !== undefined && { kubeListen: kube }), ...options(input) };
   const { pid } = await startGateway(context, { ...wanted, schedules: wanted.schedules || fired });
   await context.out.write(`gateway restarted: process ${pid}\n`);
   return 0;
@@ -74,8 +83,7 @@ export const up: Run = async (context, input) => {
   const seen = await health(context.home, context.signal);
   if (seen.up) throw new BeigeError("conflict", `a gateway is running for ${context.home} already`, { hint: "beige gateway stop" });
   const schedules = !on(input, "no-schedules");
-  const listen = word(input, "listen");
-  const args = [daemonFile(), ...daemonArgs({ schedules, ...(listen !== undefined && { listen }) })];
+  const args = [daemonFile(), ...daemonArgs({ schedules, ...doors(input) })];
   context.out.note(
     `gateway of ${context.home} in the foreground; ${schedules ? "schedules fire" : "schedules do not fire"}; Ctrl-C stops it, sandboxes stay`,
   );

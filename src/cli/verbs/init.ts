@@ -67,7 +67,7 @@ spec:
 }
 
 /** Adds our schema to the editor's settings unless the file holds something that we cannot read. */
-function editorSettings(folder: string, schema: string): "wrote" | "kept" {
+function editorSettings(folder: string, schema: string, file: string): "wrote" | "kept" {
   const path = join(folder, ".vscode/settings.json");
   let settings: Record<string, unknown> = {};
   if (existsSync(path)) {
@@ -83,7 +83,8 @@ function editorSettings(folder: string, schema: string): "wrote" | "kept" {
       : {};
   if (Object.keys(schemas).some((key) => key.endsWith("schemas/beige.json"))) return "kept";
   mkdirSync(join(folder, ".vscode"), { recursive: true });
-  const next = { ...settings, "yaml.schemas": { ...schemas, [schema]: ["stack.yaml", "**/*.beige.yaml", "stacks/**/*.yaml"] } };
+  const files = [...new Set([file, "stack.yaml", "**/*.beige.yaml", "stacks/**/*.yaml"])];
+  const next = { ...settings, "yaml.schemas": { ...schemas, [schema]: files } };
   writeFileSync(path, `${JSON.stringify(next, undefined, 2)}\n`);
   return "wrote";
 }
@@ -94,12 +95,13 @@ export const run: Run = async (context, input) => {
     throw new BeigeError("invalid", `"${name}" cannot name an Agent`, { hint: "lower-case letters, digits and '-'" });
   const folder = resolve(context.cwd, word(input, "dir") ?? ".");
   const found = await look(context);
-  const file = join(folder, "stack.yaml");
+  const own = input.args[0] === undefined ? "stack.yaml" : `${name}.yaml`;
+  const file = join(folder, own);
   const schema = join(packageRoot, "schemas/beige.json");
   mkdirSync(folder, { recursive: true });
   const kept = existsSync(file);
   if (!kept) writeFileSync(file, stack(name, found, schema), { flag: "wx" });
-  const settings = editorSettings(folder, schema);
+  const settings = editorSettings(folder, schema, own);
   const rows: (readonly [string, string])[] = [
     ["docker", found.docker === undefined ? "does not answer: beige doctor says how to mend it" : `${found.docker}, reachable`],
     [
@@ -108,11 +110,12 @@ export const run: Run = async (context, input) => {
         ? "OPENAI_API_KEY found in the environment (the file only names it)"
         : "none found: the stack uses the built-in echo provider, which works offline",
     ],
-    [kept ? "kept" : "wrote", `stack.yaml${kept ? "" : ` (1 provider, agent ${name})`}`],
+    [kept ? "kept" : "wrote", `${own}${kept ? "" : ` (1 provider, agent ${name})`}`],
     [settings, ".vscode/settings.json (completion in your editor)"],
   ];
   await context.out.write(ascii(context.out, rows.map(([left, right]) => `  ${left.padEnd(10)} ${right}\n`).join("")));
-  const shown = word(input, "dir") === undefined ? "stack.yaml" : join(word(input, "dir") ?? "", "stack.yaml");
+  const shown = join(word(input, "dir") ?? "", own);
   await context.out.write(`next: ${command()} apply -f ${shown}\n`);
+  if (found.key && !kept) context.out.note(`a gateway that runs already does not know OPENAI_API_KEY: ${command()} gateway restart`);
   return 0;
 };

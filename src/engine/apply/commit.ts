@@ -21,7 +21,7 @@ export interface PruneGuard {
   /** All of it, when nothing is wanted any more. */
   readonly allowEmpty: boolean;
   /** What else lets it pass, besides deleting by name. */
-  readonly hint?: string;
+  readonly hint?: string | ((deletes: number, all: boolean) => string);
 }
 export const PRUNE: PruneGuard = { maxDeletes: "30%", allowEmpty: false };
 
@@ -52,9 +52,11 @@ export function guardPrune(
   const names = remove.slice(0, 3).map((o) => refName(refOf(o)));
   const all = what.kept === 0 ? "the manifests are empty, so that all" : `${remove.length} of`;
   const byName = `delete them by name: beige delete ${names.join(" ")}${remove.length > 3 ? " ..." : ""}`;
+  const { hint } = what.guard;
+  const said = typeof hint === "function" ? hint(remove.length, what.kept === 0) : hint;
   return {
     message: `pruning refused: ${all} ${held} objects of ${manager} would be deleted`,
-    hint: what.guard.hint === undefined ? byName : `${what.guard.hint}, or ${byName}`,
+    hint: said === undefined ? byName : `${said}, or ${byName}`,
   };
 }
 

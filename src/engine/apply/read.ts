@@ -2,6 +2,7 @@
 import type { ManifestFile } from "../../core/control.ts";
 import { MAX_PROBLEMS, type ManifestDocument, type NeededFile } from "../../core/documents.ts";
 import type { Problem } from "../../core/errors.ts";
+import { fingerprint } from "../../core/fingerprint.ts";
 import { readingManifests, type Manifests } from "../../core/manifest.ts";
 import type { Owned } from "../../core/ownership.ts";
 import { refKey, type Ref } from "../../core/resource.ts";
@@ -44,7 +45,7 @@ function twice(documents: readonly ManifestDocument[]): readonly Problem[] {
 }
 
 /** Step by step, so that a large set does not hold the event loop. */
-export async function readSet(files: readonly ManifestFile[], language: Language, pace: () => Promise<void>): Promise<ReadSet> {
+async function readAnew(files: readonly ManifestFile[], language: Language, pace: () => Promise<void>): Promise<ReadSet> {
   const read: Manifests[] = [];
   for (const file of files) {
     const steps = readingManifests([file], language.schemas);
@@ -62,4 +63,28 @@ export async function readSet(files: readonly ManifestFile[], language: Language
     await pace();
   }
   return { wanted, problems: problems.slice(0, MAX_PROBLEMS), needFiles: read.flatMap((r) => r.needFiles) };
+}
+
+const RECENT_MAX = 4;
+const RECENT_CHARS = 64 * 1024;
+/** Good sets that were read lately: a diff, its apply and the next apply send the same files. */
+const recent = new WeakMap<Language, Map<string, ReadSet>>();
+
+/** What the files hold, as a key; undefined where keeping what is made of them would take much memory. */
+function keyOf(files: readonly ManifestFile[]): string | undefined {
+  const text = JSON.stringify(files);
+  return text.length > RECENT_CHARS ? undefined : fingerprint(text);
+}
+
+export async function readSet(files: readonly ManifestFile[], language: Language, pace: () => Promise<void>): Promise<ReadSet> {
+  const key = keyOf(files);
+  const kept = recent.get(language) ?? new Map<string, ReadSet>();
+  recent.set(language, kept);
+  const known = key === undefined ? undefined : kept.get(key);
+  if (known !== undefined) return known;
+  const read = await readAnew(files, language, pace);
+  if (key === undefined || read.problems.length > 0 || read.needFiles.length > 0) return read;
+  kept.set(key, read);
+  for (const old of [...kept.keys()].slice(0, -RECENT_MAX)) kept.delete(old);
+  return read;
 }

@@ -2,7 +2,8 @@
 import { lostFields, SOURCE } from "../../core/guard.ts";
 import type { FieldChange } from "../../core/kind.ts";
 import { refKey, refName, type Ref, type Resource } from "../../core/resource.ts";
-import type { Shelf, StackRecord, StackRequest } from "../../core/world.ts";
+import type { StackRecord, StackRequest } from "../../core/source.ts";
+import type { Shelf } from "../../core/world.ts";
 import type { Store } from "../store.ts";
 
 /** Fields that the Source owned of each object, as FieldsV1. */

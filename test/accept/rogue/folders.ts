@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { agent, sandbox, type Ground } from "./ground.ts";
-import { root } from "../../gateway.ts";
+import { root, until } from "../../gateway.ts";
 import { swaps } from "./swaps.ts";
 
 interface Case {
@@ -27,16 +27,35 @@ metadata: {name: ${name}}
 spec: {source: {path: "${path}"}}
 `;
 
-const box = sandbox("beige-tiny:1", "64Mi");
-const withWorkspace = (path: string): string => agent("greedy", `${box}\n  workspace: {path: "${path}"}`);
-const withMount = (path: string, readOnly: boolean): string =>
-  agent("greedy", `${box.replace(/\}$/, `, mounts: [{source: "${path}", target: /data, readOnly: ${readOnly}}]}`)}`);
+type Mount = readonly [path: string, readOnly: boolean];
+
+const box = (...mounts: readonly Mount[]): string => {
+  const list = mounts.map(([path, readOnly], i) => `{source: "${path}", target: /data${i}, readOnly: ${readOnly}}`);
+  return sandbox("beige-tiny:1", "64Mi", `, mounts: [${list.join(", ")}]`);
+};
+const withWorkspace = (path: string, ...mounts: readonly Mount[]): string =>
+  agent("greedy", `${box(...mounts)}\n  workspace: {path: "${path}"}`);
+const withMounts = (...mounts: readonly Mount[]): string => agent("greedy", box(...mounts));
 
 /** Folders of others, by every plain spelling. */
 function foreignFolders(ground: Ground): readonly string[] {
   const { gateway, host } = ground;
   const { home } = gateway;
-  const inHome = ["", "/", "/.", "/agents", "/agents/default.alice", "/agents/default.alice/workspace", "/agents/default.alice/workspace/sub", "/agents/default.greedy", "/sessions/default.alice", "/plugins/memory", "/logs", "/run", "/new"];
+  const inHome = [
+    "",
+    "/",
+    "/.",
+    "/agents",
+    "/agents/default.alice",
+    "/agents/default.alice/workspace",
+    "/agents/default.alice/workspace/sub",
+    "/agents/default.greedy",
+    "/sessions/default.alice",
+    "/plugins/memory",
+    "/logs",
+    "/run",
+    "/new",
+  ];
   return [
     ...inHome.map((path) => `${home}${path}`),
     `${dirname(home)}/x/../${basename(home)}`,
@@ -56,7 +75,30 @@ function foreignFolders(ground: Ground): readonly string[] {
   ];
 }
 
-const DANGEROUS = ["/", "/etc", "/etc/cron.d", "/proc", "/proc/self/root", "/proc/1/root/tmp/x", "/sys/fs/cgroup", "/dev/shm", "/boot", "/root", "/root/.ssh", "/home", "/var/run/docker.sock", "/run/docker.sock", "/var/lib/docker/volumes", "/run", "/var", "/usr", "/usr/../etc", "//etc", "/tmp", "/tmp/."];
+const DANGEROUS = [
+  "/",
+  "/etc",
+  "/etc/cron.d",
+  "/proc",
+  "/proc/self/root",
+  "/proc/1/root/tmp/x",
+  "/sys/fs/cgroup",
+  "/dev/shm",
+  "/boot",
+  "/root",
+  "/root/.ssh",
+  "/home",
+  "/var/run/docker.sock",
+  "/run/docker.sock",
+  "/var/lib/docker/volumes",
+  "/run",
+  "/var",
+  "/usr",
+  "/usr/../etc",
+  "//etc",
+  "/tmp",
+  "/tmp/.",
+];
 
 /** Links on the host that lead where an agent must not be. */
 function linkedFolders(ground: Ground): readonly string[] {
@@ -81,22 +123,39 @@ function linkedFolders(ground: Ground): readonly string[] {
 function cases(ground: Ground): readonly Case[] {
   const paths = [...foreignFolders(ground), ...DANGEROUS, ...linkedFolders(ground)];
   const relative = ["./bob", "bob/sub", "dir/../bob", "./plugin", ".", "./dir/to-home", "../../etc"];
-  const read = ["/", "/etc", "/proc", "/var/run/docker.sock", ground.gateway.home, join(ground.gateway.home, "token"), join(ground.host, "dir/to-home"), join(ground.host, "dir/to-etc"), join(ground.host, "dir/to-engine"), join(ground.host, "dir/to-victim")];
+  const read = [
+    "/",
+    "/etc",
+    "/proc",
+    "/var/run/docker.sock",
+    ground.gateway.home,
+    join(ground.gateway.home, "token"),
+    join(ground.host, "dir/to-home"),
+    join(ground.host, "dir/to-etc"),
+    join(ground.host, "dir/to-engine"),
+    join(ground.host, "dir/to-victim"),
+  ];
   mkdirSync(join(ground.host, "bob/plug"), { recursive: true });
   plugin(join(ground.host, "bob/plug"));
   symlinkSync(join(ground.host, "bob/plug"), join(ground.host, "innocent"));
   mkdirSync(join(ground.host, "share/sub"), { recursive: true });
+  // Whoever writes the outer folder can put a link in the place of the inner one: also the agent itself.
+  const { host } = ground;
   const nested = [
-    // Its own writable folder: whoever writes there can put a link in the place of the inner one.
-    agent("greedy", `${box}\n  workspace: {path: "${ground.host}/own"}`).replace("pids: 96}", `pids: 96}, mounts: [{source: "${ground.host}/own/sub", target: /data, readOnly: true}]`),
-    agent("greedy", box.replace("pids: 96}", `pids: 96}, mounts: [{source: "${ground.host}/share", target: /a, readOnly: false}, {source: "${ground.host}/share/sub", target: /b}]`)),
-    agent("greedy", box.replace("pids: 96}", `pids: 96}, mounts: [{source: "${ground.host}/dir/up/share", target: /a, readOnly: false}, {source: "${ground.host}/share/sub", target: /b}]`)),
+    withWorkspace(`${host}/own`, [`${host}/own/sub`, true]),
+    withMounts([`${host}/share`, false], [`${host}/share/sub`, true]),
+    withMounts([`${host}/dir/up/share`, false], [`${host}/share/sub`, true]),
   ];
-  const hostile = [join(ground.host, "bob/plug"), join(ground.host, "bob/x/../plug"), join(ground.host, "innocent"), join(ground.host, "dir/up/bob/plug")];
+  const hostile = [
+    join(ground.host, "bob/plug"),
+    join(ground.host, "bob/x/../plug"),
+    join(ground.host, "innocent"),
+    join(ground.host, "dir/up/bob/plug"),
+  ];
   return [
     ...[...paths, ...relative].map((path) => ({ what: `workspace ${path}`, text: withWorkspace(path) })),
-    ...[...paths, ...relative].map((path) => ({ what: `writable mount ${path}`, text: withMount(path, false) })),
-    ...read.map((path) => ({ what: `mount ${path}`, text: withMount(path, true) })),
+    ...[...paths, ...relative].map((path) => ({ what: `writable mount ${path}`, text: withMounts([path, false]) })),
+    ...read.map((path) => ({ what: `mount ${path}`, text: withMounts([path, true]) })),
     ...nested.map((text, i) => ({ what: `a mount in a writable folder (${i})`, text })),
     ...hostile.map((path) => ({ what: `plugin code ${path} in an agent's workspace`, text: pluginText(path, "hostile") })),
   ];
@@ -107,7 +166,9 @@ async function world(ground: Ground): Promise<unknown> {
   const { gateway, host } = ground;
   const list = async (plural: string, scope = ""): Promise<unknown> => {
     const { body } = await gateway.request("GET", `/apis/beige.dev/v1/${scope}${plural}`);
-    return (body as { items: { metadata: { name: string; generation: number } }[] }).items.map(({ metadata }) => `${metadata.name} ${metadata.generation}`);
+    return (body as { items: { metadata: { name: string; generation: number } }[] }).items.map(
+      ({ metadata }) => `${metadata.name} ${metadata.generation}`,
+    );
   };
   return {
     agents: await list("agents", "namespaces/default/"),
@@ -131,14 +192,58 @@ async function refuse(ground: Ground, one: Case, way: { readonly dryRun: boolean
   return end?.exit === 2 ? undefined : `${one.what}: exit ${end?.exit} ${end?.message}`;
 }
 
+/** A write past the plan, as other tools do it: it may be stored, but nothing comes of it. */
+async function rawWrites(ground: Ground): Promise<number> {
+  const { gateway, host } = ground;
+  const model = { provider: "offline", id: "echo-1" };
+  const image = { image: "beige-tiny:1" };
+  const agents = [join(host, "dir/to-bob"), join(host, "dir/to-victim"), join(host, "dir/to-plugin"), join(gateway.home, "sessions")];
+  const specs = agents.flatMap((path) => [
+    { model, sandbox: image, workspace: { path } },
+    { model, sandbox: { ...image, mounts: [{ source: path, target: "/data", readOnly: false }] } },
+  ]);
+  const writes = [
+    ...specs.map((spec) => ({ kind: "Agent", at: "namespaces/default/agents", spec })),
+    ...["bob/plug", "innocent"].map((path) => ({ kind: "Plugin", at: "plugins", spec: { source: { path: join(host, path) } } })),
+  ];
+  const containers = gateway.containers();
+  for (const [i, { kind, at, spec }] of writes.entries()) {
+    const metadata = { name: `raw${i}` };
+    const path = `/apis/beige.dev/v1/${at}`;
+    const { status } = await gateway.request("POST", path, { apiVersion: "beige.dev/v1", kind, metadata, spec });
+    if (status >= 400) continue;
+    const object = await until(
+      async () => {
+        const { body } = await gateway.request("GET", `${path}/raw${i}`);
+        return (body as Stored).status?.conditions?.find(({ type }) => type === "Ready");
+      },
+      20_000,
+      `raw${i} is looked at`,
+    );
+    assert.equal(object.reason, "PathRefused", `${JSON.stringify(spec)}: ${JSON.stringify(object)}`);
+    await gateway.request("DELETE", `${path}/raw${i}`);
+  }
+  assert.deepEqual(gateway.containers().toSorted(), containers.toSorted(), "no container came of it");
+  return writes.length;
+}
+
+interface Stored {
+  readonly status?: { readonly conditions?: readonly { readonly type: string; readonly status: string; readonly reason: string }[] };
+}
+
 export async function folders(ground: Ground): Promise<string> {
   const { host, gateway } = ground;
   plugin(join(host, "plugin"));
-  await gateway.apply(`${pluginText(join(host, "plugin"))}\n${agent("bob", `${box}\n  workspace: {path: "${host}/bob"}`)}`, { set: "neighbour" });
+  await gateway.apply(`${pluginText(join(host, "plugin"))}\n${agent("bob", `${box()}\n  workspace: {path: "${host}/bob"}`)}`, {
+    set: "neighbour",
+  });
   const all = cases(ground);
   const before = await world(ground);
   const wrong: string[] = [];
-  for (const one of all) wrong.push(...[await refuse(ground, one, { dryRun: false }), await refuse(ground, one, { dryRun: true })].flatMap((said) => said ?? []));
+  for (const one of all)
+    wrong.push(
+      ...[await refuse(ground, one, { dryRun: false }), await refuse(ground, one, { dryRun: true })].flatMap((said) => said ?? []),
+    );
   assert.deepEqual(wrong, [], "every one is refused with exit 2");
   assert.deepEqual(await world(ground), before, "nothing has changed");
   const file = join(host, "greedy.yaml");
@@ -146,6 +251,7 @@ export async function folders(ground: Ground): Promise<string> {
   const cli = await gateway.beige("apply", "-f", file);
   assert.equal(cli.code, 2, cli.out + cli.err);
   rmSync(file);
+  const raw = await rawWrites(ground);
   const swapped = await swaps();
-  return `${all.length} manifests with a folder of others refused; ${swapped}`;
+  return `${all.length} manifests and ${raw} raw writes with a folder of others refused; ${swapped}`;
 }

@@ -27,7 +27,8 @@ export interface Ground {
   clean(): Promise<void>;
 }
 
-export const sandbox = (image: string, memory: string): string => `sandbox: {image: "${image}", resources: {memory: ${memory}, cpus: 500m, pids: 96}}`;
+export const sandbox = (image: string, memory: string, more = ""): string =>
+  `sandbox: {image: "${image}", resources: {memory: ${memory}, cpus: 500m, pids: 96}${more}}`;
 
 export const agent = (name: string, more: string): string => `
 ---
@@ -105,7 +106,11 @@ export async function node(ground: Ground, name: string, program: string, timeou
 /** A host file as it is: type, mode, owner, size and content. */
 export function stateOf(path: string): string {
   const stats = lstatSync(path);
-  const content = stats.isSymbolicLink() ? readlinkSync(path) : stats.isFile() ? createHash("sha256").update(readFileSync(path)).digest("hex") : "";
+  const content = stats.isSymbolicLink()
+    ? readlinkSync(path)
+    : stats.isFile()
+      ? createHash("sha256").update(readFileSync(path)).digest("hex")
+      : "";
   return `${path} ${stats.mode} ${stats.uid} ${content}`;
 }
 

@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { until } from "../../gateway.ts";
-import { node, stateOf, type Called, type Ground } from "./ground.ts";
+import { agent, BASE, node, sandbox, stateOf, type Called, type Ground } from "./ground.ts";
 
 const random = (): string => randomBytes(12).toString("hex");
 const RACE_MS = 5_000;
@@ -24,11 +24,21 @@ function plant(ground: Ground): Planted {
     writeFileSync(path, `${value}\n`, { mode: path.endsWith("env") ? 0o600 : 0o666 });
     return value;
   });
-  return { paths: [...own, join(home, "token"), join(home, "host.yaml"), "/etc/passwd", "/etc/hostname"], values: [...values, readFileSync(join(home, "token"), "utf8").trim()] };
+  return {
+    paths: [...own, join(home, "token"), join(home, "host.yaml"), "/etc/passwd", "/etc/hostname"],
+    values: [...values, readFileSync(join(home, "token"), "utf8").trim()],
+  };
 }
 
 /** Every way of naming a host path from inside. */
-const spellings = (path: string): readonly string[] => [path, `/proc/1/root${path}`, `/proc/self/root${path}`, `/proc/self/cwd/..${path}`, `../../../../../..${path}`, `/workspace/../../..${path}`];
+const spellings = (path: string): readonly string[] => [
+  path,
+  `/proc/1/root${path}`,
+  `/proc/self/root${path}`,
+  `/proc/self/cwd/..${path}`,
+  `../../../../../..${path}`,
+  `/workspace/../../..${path}`,
+];
 
 function linkProgram(targets: readonly string[]): string {
   return `
@@ -93,12 +103,16 @@ console.log(n);
 `;
 
 async function race(ground: Ground, planted: Planted, target: string): Promise<{ readonly swaps: number; readonly calls: number }> {
-  let over = false;
-  const swapping = node(ground, "mallory", swapProgram(target), 30).finally(() => (over = true));
+  const over = new AbortController();
+  const swapping = node(ground, "mallory", swapProgram(target), 30).finally(() => over.abort());
   let calls = 0;
   const worker = async (path: string): Promise<void> => {
-    while (!over) {
-      for (const [tool, params] of [["read", {}], ["write", { content: "owned\n" }], ["patch", { find: "inside", replace: "owned" }]] as const) {
+    while (!over.signal.aborted) {
+      for (const [tool, params] of [
+        ["read", {}],
+        ["write", { content: "owned\n" }],
+        ["patch", { find: "inside", replace: "owned" }],
+      ] as const) {
         assertSafe(await ground.tool("mallory", tool, { path, ...params }), planted.values, path);
         calls += 1;
       }
@@ -113,7 +127,10 @@ async function race(ground: Ground, planted: Planted, target: string): Promise<{
 async function floodThroughLink(ground: Ground): Promise<void> {
   const { home } = ground.gateway;
   for (const to of [ground.host, home, "/etc"]) {
-    await ground.exec("mallory", `rm -rf /workspace/.beige; mkdir /workspace/.beige; ln -s ${to} /workspace/.beige/output; rm -rf /workspace/.beige.d; true`);
+    await ground.exec(
+      "mallory",
+      `rm -rf /workspace/.beige; mkdir /workspace/.beige; ln -s ${to} /workspace/.beige/output; rm -rf /workspace/.beige.d; true`,
+    );
     const ran = await ground.exec("mallory", `node -e 'process.stdout.write("x".repeat(3000000))'`);
     assert.ok(ran.text.length < 1_200_000, "a long output is cut");
     for (const place of [ground.host, home, "/etc"]) assert.ok(!existsSync(join(place, ".beige")), place);
@@ -138,6 +155,18 @@ fs.writeFileSync("/workspace/new\\nline", ""); fs.writeFileSync("/workspace/-rf"
   await until(() => !existsSync(ground.workspace("mallory")), 30_000, "the workspace is removed");
 }
 
+/** What an agent leaves behind goes to the next one of its name: the files, not what links among them name. */
+async function inherit(ground: Ground, targets: readonly string[]): Promise<void> {
+  const planted = targets.map((target, i) => `ln -s '${target}' /workspace/heir${i}`).join("; ");
+  const left = await ground.exec("eve", `${planted}; echo mine >/workspace/mine; mkdir /workspace/d; ln -s '${targets[0]}' /workspace/d/l`);
+  assert.equal(left.exitCode, 0, left.error);
+  const gone = await ground.gateway.beige("delete", "agent", "eve", "-y");
+  assert.equal(gone.code, 0, gone.out + gone.err);
+  await ground.gateway.apply(`${BASE}${agent("eve", sandbox("beige-tiny:1", "64Mi"))}`, { set: "heir" });
+  const heir = await ground.exec("eve", "echo more >>/workspace/mine && cat /workspace/mine");
+  assert.equal(heir.text, "mine\nmore\n", `the next agent of the name has its files: ${heir.error}`);
+}
+
 export async function links(ground: Ground): Promise<string> {
   const planted = plant(ground);
   const targets = planted.paths.flatMap(spellings);
@@ -149,8 +178,10 @@ export async function links(ground: Ground): Promise<string> {
   await floodThroughLink(ground);
   assert.deepEqual(guarded.map(stateOf), before, "no host file has changed");
   assert.ok(!readFileSync(join(ground.gateway.home, "state.db")).includes("owned\n"), "the store was not written to");
-  assert.ok(raced.swaps > 100 && raced.calls > 20, `the race ran: ${JSON.stringify(raced)}`);
+  assert.ok(raced.swaps > 50 && raced.calls > 8, `the race ran: ${JSON.stringify(raced)}`);
+  await inherit(ground, [...guarded, join(ground.host, "dir")]);
+  assert.deepEqual(guarded.map(stateOf), before, "handing on followed no link");
   await deleteAgent(ground, targets);
   assert.deepEqual(guarded.map(stateOf), before, "deleting followed no link");
-  return `${calls} calls over links and ${raced.calls} during ${raced.swaps} swaps stayed inside; delete followed none`;
+  return `${calls} calls over links and ${raced.calls} during ${raced.swaps} swaps stayed inside; handing on and deleting a workspace followed none`;
 }

@@ -54,12 +54,20 @@ async function swapOne({ gateway, host }: Place, moment: Moment, arm: (swap: () 
     symlinkSync(join(host, "victim"), folder);
   });
   const text = agent(name, `${box}\n  workspace: {path: "${folder}"}`);
-  const body = { files: [{ name: "x.yaml", folder: host, text, vars: {}, files: {} }], set: name, dryRun: false, forceConflicts: false, prune: false, wait: true, timeoutMs: 8_000 };
-  let over = false;
-  const applying = gateway.stream("/api/apply", body).finally(() => (over = true));
+  const body = {
+    files: [{ name: "x.yaml", folder: host, text, vars: {}, files: {} }],
+    set: name,
+    dryRun: false,
+    forceConflicts: false,
+    prune: false,
+    wait: true,
+    timeoutMs: 8_000,
+  };
+  const over = new AbortController();
+  const applying = gateway.stream("/api/apply", body).finally(() => over.abort());
   // As long as it is made, and for a while after: whatever serves must not be in the victim's folder.
   const looks = async (): Promise<void> => {
-    while (!over) {
+    while (!over.signal.aborted) {
       const { body: answer } = await gateway.request("POST", `/api/agents/${name}/exec`, { command: "cat diary; ls -a" });
       assert.ok(!JSON.stringify(answer).includes("diary-of-the-victim"), `swap ${moment.name}: the agent reads the victim's folder`);
       await pause(50);
@@ -74,12 +82,20 @@ async function swapOne({ gateway, host }: Place, moment: Moment, arm: (swap: () 
 }
 
 const containersOf = (gateway: Gateway, name: string): readonly string[] => {
-  const listed = spawnSync("docker", ["ps", "-aq", "--filter", `label=beige.dev/name=${name}`, ...gateway.containers().flatMap((id) => ["--filter", `id=${id}`])], { encoding: "utf8" });
+  const listed = spawnSync(
+    "docker",
+    ["ps", "-aq", "--filter", `label=beige.dev/name=${name}`, ...gateway.containers().flatMap((id) => ["--filter", `id=${id}`])],
+    { encoding: "utf8" },
+  );
   return gateway.containers().length === 0 ? [] : listed.stdout.split("\n").filter(Boolean);
 };
 
 /** Swaps at the moment, once. */
-function armed(): { readonly before: (head: string) => void; readonly done: () => boolean; arm(moment: Moment, folder: string): (swap: () => void) => void } {
+function armed(): {
+  readonly before: (head: string) => void;
+  readonly done: () => boolean;
+  readonly arm: (moment: Moment, folder: string) => (swap: () => void) => void;
+} {
   let waiting: { readonly at: RegExp | undefined; readonly swap: () => void } | undefined;
   const fire = (): void => {
     const swap = waiting?.swap;
@@ -89,15 +105,17 @@ function armed(): { readonly before: (head: string) => void; readonly done: () =
   return {
     before: (head) => void (waiting?.at?.test(head) === true && fire()),
     done: () => waiting === undefined,
-    arm: ({ at }, folder) => (swap) => {
-      waiting = { at, swap };
-      if (at !== undefined) return;
-      const watching = setInterval(() => {
-        if (!existsSync(folder)) return;
-        clearInterval(watching);
-        fire();
-      }, 0);
-    },
+    arm:
+      ({ at }, folder) =>
+      (swap) => {
+        waiting = { at, swap };
+        if (at !== undefined) return;
+        const watching = setInterval(() => {
+          if (!existsSync(folder)) return;
+          clearInterval(watching);
+          fire();
+        }, 0);
+      },
   };
 }
 

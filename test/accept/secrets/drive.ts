@@ -22,7 +22,9 @@ const verbs = (file: string): readonly (readonly [string, readonly string[]])[] 
   ["apply", ["apply", "-f", file]],
   ["apply", ["apply", "-f", file, "-o", "json"]],
   ...["agents", "providers", "plugins", "schedules"].flatMap((kind) =>
-    ["yaml", "json", "wide", "name"].map((format) => [`get ${kind}`, ["get", kind, "-o", format, ...(format === "json" ? ["--show-managed-fields"] : [])]] as const),
+    ["yaml", "json", "wide", "name"].map(
+      (format) => [`get ${kind}`, ["get", kind, "-o", format, ...(format === "json" ? ["--show-managed-fields"] : [])]] as const,
+    ),
   ),
   ["describe agent alice", ["describe", "agent/alice"]],
   ["describe agent mallory", ["describe", "agent/mallory", "-o", "json"]],
@@ -82,13 +84,38 @@ async function prompts(scene: Scene): Promise<void> {
 async function calls(scene: Scene): Promise<void> {
   const { gateway, search } = scene;
   const { argv } = search.values;
-  const verbsOf = [["say"], ["bytes"], ["base64"], ["hex"], ["fail"], ["long", "512"], ["long", "1024"], ["long", "2048"], ["long", "4096"], ["stderr"], ["log", "512"], ["log", "4096"], ["boom"], ["with", argv], [`--password=${argv}`], [JSON.stringify({ argv })], [Buffer.from(argv).toString("base64")]];
+  const verbsOf = [
+    ["say"],
+    ["bytes"],
+    ["base64"],
+    ["hex"],
+    ["fail"],
+    ["long", "512"],
+    ["long", "1024"],
+    ["long", "2048"],
+    ["long", "4096"],
+    ["stderr"],
+    ["log", "512"],
+    ["log", "4096"],
+    ["boom"],
+    ["with", argv],
+    [`--password=${argv}`],
+    [JSON.stringify({ argv })],
+    [Buffer.from(argv).toString("base64")],
+  ];
   for (const args of verbsOf) {
     const { body } = await gateway.request("POST", "/api/agents/alice/exec", { tool: "vault", args });
     search.look("exec of a plugin tool", JSON.stringify(body));
   }
   const quoted = `'${argv.replaceAll("'", "'\\''")}'`;
-  const commands = [`: ${quoted}`, "vault say; vault bytes; vault fail; vault boom", "env; cat /proc/*/environ; cat /proc/*/cmdline; ls -laR /beige /tools; cat /tools/packages/*/*; cat /beige/* 2>&1", "for f in /proc/[0-9]*/fd/*; do readlink $f; done", "cat /etc/hosts /etc/resolv.conf /etc/hostname /proc/mounts /proc/self/mountinfo", "find / -xdev -type f -size -200k -exec cat {} + 2>/dev/null"];
+  const commands = [
+    `: ${quoted}`,
+    "vault say; vault bytes; vault fail; vault boom",
+    "env; cat /proc/*/environ; cat /proc/*/cmdline; ls -laR /beige /tools; cat /tools/packages/*/*; cat /beige/* 2>&1",
+    "for f in /proc/[0-9]*/fd/*; do readlink $f; done",
+    "cat /etc/hosts /etc/resolv.conf /etc/hostname /proc/mounts /proc/self/mountinfo",
+    "find / -xdev -type f -size -200k -exec cat {} + 2>/dev/null",
+  ];
   for (const command of commands) {
     for (const agent of ["alice", "mallory"]) {
       const { body } = await gateway.request("POST", `/api/agents/${agent}/exec`, { command });
@@ -99,7 +126,23 @@ async function calls(scene: Scene): Promise<void> {
   await cli(scene, "exec", ["exec", "mallory", "--", "vault", "boom"]);
 }
 
-const API = ["/api/health", "/api/agents", "/api/agents/mallory", "/apis", "/apis/beige.dev/v1", "/api/events", "/openapi/v2", "/openapi/v3", "/version", "/apis/beige.dev/v1/plugins", "/apis/beige.dev/v1/plugins/leaky", "/apis/beige.dev/v1/providers/bad", "/apis/beige.dev/v1/namespaces/default/agents/mallory", "/nothing", "/api/agents/nobody"];
+const API = [
+  "/api/health",
+  "/api/agents",
+  "/api/agents/mallory",
+  "/apis",
+  "/apis/beige.dev/v1",
+  "/api/events",
+  "/openapi/v2",
+  "/openapi/v3",
+  "/version",
+  "/apis/beige.dev/v1/plugins",
+  "/apis/beige.dev/v1/plugins/leaky",
+  "/apis/beige.dev/v1/providers/bad",
+  "/apis/beige.dev/v1/namespaces/default/agents/mallory",
+  "/nothing",
+  "/api/agents/nobody",
+];
 
 async function api(scene: Scene): Promise<void> {
   const { gateway, search } = scene;
@@ -107,7 +150,12 @@ async function api(scene: Scene): Promise<void> {
     const { status, body } = await gateway.request("GET", path);
     search.look(`GET ${path}`, JSON.stringify({ status, body }));
   }
-  const secretless = await gateway.request("PUT", "/apis/beige.dev/v1/providers/bad", { apiVersion: "beige.dev/v1", kind: "Provider", metadata: { name: "bad" }, spec: { api: "openai-completions", apiKey: { literal: "x" } } });
+  const secretless = await gateway.request("PUT", "/apis/beige.dev/v1/providers/bad", {
+    apiVersion: "beige.dev/v1",
+    kind: "Provider",
+    metadata: { name: "bad" },
+    spec: { api: "openai-completions", apiKey: { literal: "x" } },
+  });
   search.look("PUT of a wrong provider", JSON.stringify(secretless.body));
 }
 
@@ -140,7 +188,11 @@ async function door(scene: Scene): Promise<void> {
 async function failures(scene: Scene): Promise<void> {
   const { gateway, search, addresses } = scene;
   const look = async (reason: RegExp): Promise<void> => {
-    await until(async () => reason.test((await gateway.request("GET", "/apis/beige.dev/v1/plugins/leaky")).body.status.conditions[0].message), 20_000, `the plugin fails: ${reason}`);
+    await until(
+      async () => reason.test((await gateway.request("GET", "/apis/beige.dev/v1/plugins/leaky")).body.status.conditions[0].message),
+      20_000,
+      `the plugin fails: ${reason}`,
+    );
     await cli(scene, "describe plugin", ["describe", "plugin/leaky"]);
     await cli(scene, "get plugins", ["get", "plugins", "-o", "json"]);
     await cli(scene, "describe agent mallory", ["describe", "agent/mallory"]);
@@ -158,7 +210,9 @@ async function failures(scene: Scene): Promise<void> {
 /** Things that go wrong after the start: secrets that move, and a plugin that fails. */
 async function changes(scene: Scene): Promise<void> {
   const { gateway, search, addresses } = scene;
-  const moved = stackText(addresses, search.values).replace("{secret: token}", "{secret: absent}").replace("apiKey: {secret: bad}", "apiKey: {secret: file}");
+  const moved = stackText(addresses, search.values)
+    .replace("{secret: token}", "{secret: absent}")
+    .replace("apiKey: {secret: bad}", "apiKey: {secret: file}");
   const file = join(gateway.home, "moved.yaml");
   writeFileSync(file, moved);
   await cli(scene, "plan", ["diff", "-f", file]);
@@ -174,7 +228,20 @@ export async function drive(scene: Scene): Promise<void> {
   const { gateway, addresses, search } = scene;
   const file = join(gateway.home, "stack.yaml");
   writeFileSync(file, stackText(addresses, search.values));
-  search.look("plan", JSON.stringify(await gateway.stream("/api/apply", { files: [{ name: "stack.yaml", folder: gateway.home, text: stackText(addresses, search.values), vars: {}, files: {} }], set: "default", dryRun: true, forceConflicts: false, prune: false, wait: false, timeoutMs: 1000 })));
+  search.look(
+    "plan",
+    JSON.stringify(
+      await gateway.stream("/api/apply", {
+        files: [{ name: "stack.yaml", folder: gateway.home, text: stackText(addresses, search.values), vars: {}, files: {} }],
+        set: "default",
+        dryRun: true,
+        forceConflicts: false,
+        prune: false,
+        wait: false,
+        timeoutMs: 1000,
+      }),
+    ),
+  );
   const applied = await gateway.beige("apply", "-f", file);
   assert.equal(applied.code, 0, applied.out + applied.err);
   search.look("beige apply", applied.out + applied.err);

@@ -4,7 +4,7 @@ import { refuseWith, sse, startWire, textStream, toolStream, type Asked, type Wi
 
 /** What the caller sent, as chatty servers put it into their answers. */
 function echoOf({ path, headers }: Asked): string {
-  const authorization = String(headers["authorization"] ?? "");
+  const authorization = headers["authorization"] ?? "";
   const key = authorization.replace(/^Bearer /, "");
   return JSON.stringify({
     error: {
@@ -18,7 +18,8 @@ function echoOf({ path, headers }: Asked): string {
 }
 
 /** Long enough that a cut falls into one of the keys. */
-const echoLong = (asked: Asked): string => JSON.stringify({ error: { message: Array.from({ length: 400 }, () => asked.headers["authorization"]).join(" "), type: "x" } });
+const echoLong = (asked: Asked): string =>
+  JSON.stringify({ error: { message: Array.from({ length: 400 }, () => asked.headers["authorization"]).join(" "), type: "x" } });
 
 function lastText({ body }: Asked): { readonly text: string; readonly role: string } {
   const messages = (body["messages"] ?? []) as readonly { role: string; content: unknown }[];
@@ -42,7 +43,11 @@ function good(response: ServerResponse, asked: Asked): void {
   };
   if (role === "tool") return whole(textStream(["the tool has answered"]));
   if (text.includes("fail-500")) return void refuseWith(500, echoOf(asked))(response, asked);
-  if (text.includes("fail-404")) return void refuseWith(404, `<html>Cannot POST http://${asked.headers.host}${asked.path}</html>`, { "content-type": "text/html" })(response, asked);
+  if (text.includes("fail-404"))
+    return void refuseWith(404, `<html>Cannot POST http://${asked.headers.host}${asked.path}</html>`, { "content-type": "text/html" })(
+      response,
+      asked,
+    );
   if (text.includes("fail-cut")) return cut(response, asked);
   const command = "vault say; vault bytes; vault base64; vault hex; vault fail; vault long; vault stderr; env; cat /proc/self/environ";
   if (text.includes("use-tool")) return whole(toolStream("exec", { command }));
@@ -54,5 +59,7 @@ export const startProvider = (): Promise<Wire> =>
   startWire((response, asked) => {
     if (!asked.path.startsWith("/bad")) return good(response, asked);
     const { text } = lastText(asked);
-    return void refuseWith(401, text.includes("long") ? echoLong(asked) : echoOf(asked), { "www-authenticate": `Bearer realm="${String(asked.headers["authorization"])}"` })(response, asked);
+    return void refuseWith(401, text.includes("long") ? echoLong(asked) : echoOf(asked), {
+      "www-authenticate": `Bearer realm="${String(asked.headers["authorization"])}"`,
+    })(response, asked);
   });

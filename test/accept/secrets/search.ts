@@ -59,7 +59,8 @@ export class Search {
   }
 }
 
-const output = (command: string, ...args: readonly string[]): Buffer => spawnSync(command, args, { maxBuffer: 1 << 30 }).stdout ?? Buffer.alloc(0);
+const output = (command: string, ...args: readonly string[]): Buffer =>
+  spawnSync(command, args, { maxBuffer: 1 << 30 }).stdout ?? Buffer.alloc(0);
 
 interface Inspected {
   readonly Name: string;
@@ -107,7 +108,8 @@ export function searchHome(search: Search, home: string): void {
     const path = join(home, name);
     if (name.startsWith("state.db")) search.folder("store", path);
     else if (name === "logs") for (const file of readdirSync(path)) search.folder(`logs/${file.replace(/\..*/, "")}`, join(path, file));
-    else if (name === "sessions") for (const agent of readdirSync(path)) search.folder(`session of ${agent.replace("default.", "")}`, join(path, agent));
+    else if (name === "sessions")
+      for (const agent of readdirSync(path)) search.folder(`session of ${agent.replace("default.", "")}`, join(path, agent));
     else if (name === "daemon.err") search.folder("standard error of the gateway", path);
     else search.folder(`home/${name}`, path);
   }

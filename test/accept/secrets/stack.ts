@@ -44,7 +44,11 @@ export const createPlugin = async (context) => {
 };
 `;
 
-const MANIFEST = { name: "leaky", description: "Says its secrets.", provides: { tools: ["vault"], hooks: ["preToolCall", "postToolCall", "prePrompt"] } };
+const MANIFEST = {
+  name: "leaky",
+  description: "Says its secrets.",
+  provides: { tools: ["vault"], hooks: ["preToolCall", "postToolCall", "prePrompt"] },
+};
 
 /** Variables and secrets of the host. */
 export function plantHost(home: string, folder: string, values: Values): void {
@@ -59,9 +63,22 @@ export function plantHost(home: string, folder: string, values: Values): void {
     ],
     paths: { plugins: [folder], workspaces: [], mounts: [] },
   };
-  const env = { PLANT_TOKEN: values.pluginSecret, PLANT_HOOK: values.hookError, PLANT_ARGV: values.argv, PLANT_KEY: values.providerKey, PLANT_BAD: values.refusal, PLANT_ENV: values.envFile };
+  const env = {
+    PLANT_TOKEN: values.pluginSecret,
+    PLANT_HOOK: values.hookError,
+    PLANT_ARGV: values.argv,
+    PLANT_KEY: values.providerKey,
+    PLANT_BAD: values.refusal,
+    PLANT_ENV: values.envFile,
+  };
   writeFileSync(join(home, "host.yaml"), JSON.stringify(host), { mode: 0o600 });
-  writeFileSync(join(home, "env"), Object.entries(env).map(([name, value]) => `${name}=${value}\n`).join(""), { mode: 0o600 });
+  writeFileSync(
+    join(home, "env"),
+    Object.entries(env)
+      .map(([name, value]) => `${name}=${value}\n`)
+      .join(""),
+    { mode: 0o600 },
+  );
   writeFileSync(join(folder, "secret"), `${values.hostFile}\n`, { mode: 0o600 });
   mkdirSync(join(folder, "leaky"));
   writeFileSync(join(folder, "leaky/plugin.json"), JSON.stringify(MANIFEST));

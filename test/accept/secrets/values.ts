@@ -42,7 +42,9 @@ export const makeValues = (apiToken: string): Values => ({
 function base64Forms(value: string): readonly string[] {
   const raw = Buffer.from(value);
   return [0, 1, 2].map((offset) => {
-    const text = Buffer.concat([Buffer.alloc(offset), raw]).toString("base64").replace(/=+$/, "");
+    const text = Buffer.concat([Buffer.alloc(offset), raw])
+      .toString("base64")
+      .replace(/=+$/, "");
     return text.slice(offset === 0 ? 0 : offset + 1, (offset + raw.length) % 3 === 0 ? undefined : -1);
   });
 }
