@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pause, until } from "../test/gateway.ts";
-import { agentName, type Fleet } from "./fleet.ts";
+import { agentName, type Fleet, names, stackOf } from "./fleet.ts";
 import { atMost, type Line, median, within } from "./measure.ts";
 
 const SETTLE_MS = 4_000;
@@ -47,10 +47,10 @@ async function bareNode(): Promise<ChildProcess> {
 }
 
 export async function idle({ gateway }: Fleet): Promise<readonly Line[]> {
+  await gateway.apply(stackOf(names));
   await gateway.stop();
   // Any port for the debugger, which only a signal opens, after the memory was measured.
   await gateway.start({ NODE_OPTIONS: "--inspect-port=127.0.0.1:0" });
-  const agents = (await gateway.request("GET", "/apis/beige.dev/v1/namespaces/default/agents")).body.items.length as number;
   const bare = await bareNode();
   try {
     await pause(SETTLE_MS);
@@ -74,7 +74,7 @@ export async function idle({ gateway }: Fleet): Promise<readonly Line[]> {
     return [
       atMost(
         {
-          line: `resident memory of an idle gateway, ${agents} agents`,
+          line: `resident memory of an idle gateway, ${names.length} agents`,
           unit: "MiB",
           limit: 3,
           note: `floor: idle node; after the first prompt ${Math.round(after1st)} MiB`,

@@ -31,6 +31,7 @@ const steps: readonly (readonly [string, string, readonly string[]])[] = [
   ["engine and images", "sh", [join(root, "sandbox/engine.sh"), "ensure"]],
   ["unit, contract, golden and sim tests", process.execPath, vitest("unit")],
   ["tests on the Docker engine", process.execPath, vitest("docker")],
+  ["stock kubectl and a client library", process.execPath, vitest("kubectl")],
   ["acceptance", process.execPath, [join(root, "scripts/accept.ts")]],
 ];
 

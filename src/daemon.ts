@@ -1,5 +1,5 @@
 // The composition root: every port meets its implementation here, and nowhere else.
-import { chmodSync, existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, realpathSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -17,6 +17,7 @@ import { createLog } from "./adapters/log.ts";
 import { createPi } from "./adapters/pi.ts";
 import { systemRandom } from "./adapters/random.ts";
 import { createSecrets } from "./adapters/secrets.ts";
+import { operatorToken } from "./adapters/token.ts";
 import { createTrees } from "./adapters/trees.ts";
 import { createApi } from "./api/api.ts";
 import { BeigeError } from "./core/errors.ts";
@@ -65,12 +66,15 @@ export interface Daemon {
   stop(): Promise<void>;
 }
 
-/** The operator's token for the loopback port, made at the first start. */
-function operatorToken(home: string): string {
-  const path = join(home, "token");
-  if (!existsSync(path)) writeFileSync(path, `${systemRandom.hex(32)}\n`, { mode: 0o600, flag: "wx" });
-  chmodSync(path, 0o600);
-  return readFileSync(path, "utf8").trim();
+/** The folder of a gateway, with links resolved: Docker shows mounts that way, and another spelling would look like drift. */
+function openHome(path: string): string {
+  try {
+    mkdirSync(path, { recursive: true, mode: ROOM });
+    return realpathSync(path);
+  } catch (error) {
+    const hint = `ls -ld ${path}; or: export BEIGE_HOME=/another/folder`;
+    throw new BeigeError("unavailable", `${path} cannot be the gateway's folder: ${String(error)}`, { hint, cause: error });
+  }
 }
 
 /** package.json lies above src/ in a clone and above dist/src/ in a published package. */
@@ -143,9 +147,7 @@ function gateway(base: ReturnType<typeof foundation>, options: DaemonOptions, en
 
 /** Starts a gateway on a home. Throws `conflict` when another one has it. */
 export async function startDaemon(given: DaemonOptions): Promise<Daemon> {
-  mkdirSync(given.home, { recursive: true, mode: ROOM });
-  // Docker shows mounts with links resolved: another spelling of the same folder would look like drift.
-  const home = realpathSync(given.home);
+  const home = openHome(given.home);
   const options = { ...given, home };
   const base = foundation(options);
   const { log, store } = base;
@@ -201,7 +203,7 @@ export async function startDaemon(given: DaemonOptions): Promise<Daemon> {
     directory: store.directory,
     call: traffic.call,
     turn: traffic.turn,
-    token: operatorToken(home),
+    token: operatorToken(home, systemRandom),
     version,
     home,
     clock: systemClock,

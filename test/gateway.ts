@@ -5,6 +5,7 @@ import { request as httpRequest } from "node:http";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { NODE_FLAGS } from "../src/cli/gateway.ts";
 
 export const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 
@@ -148,7 +149,7 @@ export function makeGateway(
     },
     async start(more = {}) {
       const log = join(home, "daemon.err");
-      child = spawn(process.execPath, [daemon, "--schedules", ...(options.args ?? [])], { env: { ...env, ...more }, stdio: ["ignore", "ignore", "pipe"], cwd: root });
+      child = spawn(process.execPath, [...NODE_FLAGS, daemon, "--schedules", ...(options.args ?? [])], { env: { ...env, ...more }, stdio: ["ignore", "ignore", "pipe"], cwd: root });
       let err = "";
       child.stderr?.on("data", (part: Buffer) => {
         err = (err + part.toString()).slice(-20_000);

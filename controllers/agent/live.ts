@@ -12,6 +12,10 @@ import { shortId } from "./seen.ts";
 export const RESTART_PAUSE_MS = 10_000;
 /** A container that says nothing for so long is broken. */
 export const HELLO_LIMIT_MS = 60_000;
+/** A container that was made and cannot be started for so long never will: an engine that crashed may have lost track of it. */
+export const START_LIMIT_MS = 60_000;
+/** One that ran before may hold what its agent installed, so it gets more time. */
+const RESTART_LIMIT_MS = 300_000;
 const HELLO_LOOK_MS = 1000;
 // Slower than what a waiting apply takes for work under way: nobody but a person brings an image.
 const IMAGE_LOOK_MS = 30_000;
@@ -104,6 +108,7 @@ export function runSteps(s: Situation, box: SandboxSeen, why: Why): Body {
   const cause: Cause = { impact: "update", why, fields: [stateChange(box)] };
   const starting = { reason: "Starting", message: `sandbox ${shortId(box.id)} is starting` };
   const agent = agentId(s.agent);
+  if (cannotStart(s, box)) return madeAnew(box);
   switch (box.state) {
     case "created":
       return {
@@ -125,6 +130,21 @@ export function runSteps(s: Situation, box: SandboxSeen, why: Why): Body {
         wait: { ms: HELLO_LOOK_MS },
       };
   }
+}
+
+/** It was to be started all the time since then, and was not. */
+export function cannotStart(s: Situation, box: SandboxSeen): boolean {
+  if (box.state !== "created" && box.state !== "exited") return false;
+  const { sinceMs } = s.waiting(box);
+  if (box.startedAt !== undefined && Date.parse(box.startedAt) >= sinceMs) return false;
+  return s.view.now - sinceMs >= (box.state === "created" ? START_LIMIT_MS : RESTART_LIMIT_MS);
+}
+
+function madeAnew(box: SandboxSeen): Body {
+  return {
+    actions: [removeBox({ impact: "live", why: "drift" }, box.id, box.spec.name)],
+    pending: { reason: "SandboxStuck", message: `sandbox ${shortId(box.id)} cannot be started; it is made anew` },
+  };
 }
 
 export const endText = (box: SandboxSeen): string =>

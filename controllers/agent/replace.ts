@@ -3,7 +3,18 @@ import type { Intent } from "../../src/core/kind.ts";
 import type { SandboxSeen } from "../../src/core/sandbox.ts";
 import { quietly, removeBox, step, type AgentAction, type Cause } from "./action.ts";
 import { nextName } from "./box.ts";
-import { endText, HELLO_LIMIT_MS, imageMissing, makeSteps, remains, replaceWhy, runSteps, type Body } from "./live.ts";
+import {
+  cannotStart,
+  endText,
+  HELLO_LIMIT_MS,
+  imageMissing,
+  makeSteps,
+  remains,
+  replaceWhy,
+  runSteps,
+  START_LIMIT_MS,
+  type Body,
+} from "./live.ts";
 import type { Situation } from "./situation.ts";
 import { shortId } from "./seen.ts";
 
@@ -83,6 +94,7 @@ function bringUp(r: Replacement, next: SandboxSeen): Body {
   const { s, old } = r;
   const before = [...remains(s, old, next), ...begin(r)];
   if (next.state === "exited") return failed(r, next, `the new sandbox ${endText(next)}`);
+  if (cannotStart(s, next)) return failed(r, next, `the new sandbox could not be started for ${START_LIMIT_MS / 1000} s`);
   const run = runSteps(s, next, r.cause.why);
   if (run.actions.length > 0 || run.pending?.reason !== undefined) {
     const silentMs = s.view.now - s.waiting(next).sinceMs;

@@ -5,7 +5,7 @@ import { sourceFolder, writableFolders } from "../../src/core/folders.ts";
 import type { View } from "../../src/core/kind.ts";
 import type { Ref, Source } from "../../src/core/resource.ts";
 import { sourceLimits } from "../../src/core/sourcepolicy.ts";
-import type { StackRecord, StackRequest, Tree } from "../../src/core/source.ts";
+import { BEING_DELETED, type StackRecord, type StackRequest, type Tree } from "../../src/core/source.ts";
 import type { World } from "../../src/core/world.ts";
 import { folderProblems } from "./check.ts";
 import { askedOf } from "./asked.ts";
@@ -70,11 +70,14 @@ function requestOf({ source, tree, view, accepted }: Looked): StackRequest {
   };
 }
 
-async function offerOf(w: World, looked: Looked, drifted: boolean): Promise<SourceSeen["offer"]> {
-  const { tree, accepted, source } = looked;
+/** Not while something is still on its way out: then it would be in its own way. */
+const heal = (source: Source, drift: SourceSeen["drift"]): boolean =>
+  source.spec.selfHeal === "heal" && drift.length > 0 && drift.every(({ after }) => after !== BEING_DELETED);
+
+async function offerOf(w: World, looked: Looked, heals: boolean): Promise<SourceSeen["offer"]> {
+  const { tree, accepted } = looked;
   const request = requestOf(looked);
   if (tree.problems.length > 0) return { request, answer: { state: "problems", problems: tree.problems } };
-  const heals = drifted && source.spec.selfHeal === "heal";
   if (accepted?.key === request.key && accepted.asked === request.asked && !heals) return undefined;
   return { request, answer: await w.stacks.check(request) };
 }
@@ -104,7 +107,7 @@ export async function observeSource(w: World, ref: Ref, source: Source | undefin
   if (source.metadata.deletionTimestamp !== undefined || source.spec.suspend) return { ...base, path };
   const drift = w.stacks.drift(name);
   const seen = { ...base, path, drift };
-  const heals = drift.length > 0 && source.spec.selfHeal === "heal";
+  const heals = heal(source, drift);
   const tree = await read(w, source, path, accepted?.hash);
   const repaired = async (): Promise<Pick<SourceSeen, "repair">> => {
     const repair = heals ? await repairOf(w, source, view) : undefined;
@@ -115,7 +118,7 @@ export async function observeSource(w: World, ref: Ref, source: Source | undefin
   if (refused !== undefined) return { ...seen, tree: refused };
   const { place, hash, git, files } = tree;
   const treeSeen: TreeSeen = { ok: true, tree: { place, hash, files: files.length, ...(git === undefined ? {} : { git }) } };
-  const offer = await offerOf(w, { source, tree, view, accepted }, drift.length > 0);
+  const offer = await offerOf(w, { source, tree, view, accepted }, heals);
   if (offer === undefined) return { ...seen, tree: treeSeen };
   return { ...seen, tree: treeSeen, offer, ...(offer.answer.state === "fine" ? {} : await repaired()) };
 }

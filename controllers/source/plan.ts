@@ -2,14 +2,14 @@
 import type { Problem } from "../../src/core/errors.ts";
 import type { Plan, View, Want } from "../../src/core/kind.ts";
 import type { Source } from "../../src/core/resource.ts";
-import type { StackAnswer, StackRequest } from "../../src/core/source.ts";
+import { BEING_DELETED, type StackAnswer, type StackRequest } from "../../src/core/source.ts";
 import { askedOf } from "./asked.ts";
 import { intervalMs } from "./interval.ts";
 import { baseOf, revisionText } from "./revision.ts";
 import type { SourceAction, SourceSeen } from "./seen.ts";
 
-/** A folder that keeps changing is looked at again soon. */
-const UNSETTLED_MS = 2_000;
+/** When what stands in the way goes by itself: a folder that keeps changing, an object on its way out. */
+const SOON_MS = 2_000;
 
 export function planSource(want: Want<Source> | undefined, seen: SourceSeen, _view: View): Plan<SourceAction> {
   if (want === undefined) return planGone(seen, { why: "prune", delete: false });
@@ -20,7 +20,8 @@ export function planSource(want: Want<Source> | undefined, seen: SourceSeen, _vi
     const message = "suspended: set suspend to false, or beige resume";
     return { actions: unwatch(seen, "spec"), ready: false, reason: "Suspended", message, suspended: true, observed };
   }
-  const wait = { ms: intervalMs(source.spec.interval) };
+  const going = seen.drift.some(({ after }) => after === BEING_DELETED);
+  const wait = { ms: Math.min(intervalMs(source.spec.interval), going ? SOON_MS : Infinity) };
   const { tree } = seen;
   const detected = source.spec.selfHeal === "detect" || seen.repair !== undefined || seen.offer?.answer.state !== "fine";
   const base = { wait, observed, ...(seen.drift.length > 0 && detected ? { drift: seen.drift } : {}) };
@@ -29,7 +30,7 @@ export function planSource(want: Want<Source> | undefined, seen: SourceSeen, _vi
     return { ...base, actions: [], ready: false, reason: "PathUnknown", message };
   }
   if (!tree.ok) {
-    const soon = tree.reason === "Unsettled" ? { wait: { ms: Math.min(wait.ms, UNSETTLED_MS) } } : {};
+    const soon = tree.reason === "Unsettled" ? { wait: { ms: Math.min(wait.ms, SOON_MS) } } : {};
     const refused = tree.problems === undefined ? {} : { refused: tree.problems };
     return { ...base, ...soon, ...refused, ...failing(seen, tree.reason, tree.message), actions: repairs(seen) };
   }
@@ -100,24 +101,30 @@ function failing(seen: SourceSeen, reason: string, message: string): Pick<Plan, 
 
 const placeText = ({ at, message }: Problem): string => (at === undefined ? message : `${at.file}:${at.line}:${at.column} ${message}`);
 
+function invalidText({ revision }: StackRequest, problems: readonly Problem[]): string {
+  const [first] = problems;
+  const more = problems.length > 1 ? ` (and ${problems.length - 1} more)` : "";
+  const hint = first?.hint === undefined ? "" : `; ${first.hint}`;
+  return `${revision} is not valid: ${first === undefined ? "" : placeText(first)}${hint}${more}`;
+}
+
 function whyNot(request: StackRequest, answer: Exclude<StackAnswer, Fine>): { readonly reason: string; readonly message: string } {
-  switch (answer.state) {
-    case "problems": {
-      const [first] = answer.problems;
-      const more = answer.problems.length > 1 ? ` (and ${answer.problems.length - 1} more)` : "";
-      const hint = first?.hint === undefined ? "" : `; ${first.hint}`;
-      const message = `${request.revision} is not valid: ${first === undefined ? "" : placeText(first)}${hint}${more}`;
-      return { reason: "InvalidRevision", message };
-    }
-    case "conflicts":
-      return { reason: "Conflict", message: `${request.revision}: ${answer.message}; ${conflictHint(request)}` };
-    case "refused":
-      return { reason: "PruneRefused", message: `${request.revision}: ${answer.message}; ${answer.hint}` };
-  }
+  if (answer.state === "problems") return { reason: "InvalidRevision", message: invalidText(request, answer.problems) };
+  const message = `${request.revision}: ${answer.message}`;
+  if (answer.state === "conflicts") return { reason: "Conflict", message: `${message}; ${conflictHint(request)}` };
+  return { reason: "PruneRefused", message: `${message}; ${answer.hint}` };
 }
 
 const conflictHint = (request: StackRequest): string =>
   `remove them from the manifest, or take them: beige reconcile source/${request.source} --force-conflicts`;
+
+/** More are counted in the message. */
+const PROBLEMS_SHOWN = 20;
+
+function problemsOf({ offer }: SourceSeen): { readonly problems?: readonly string[] } {
+  if (offer?.answer.state !== "problems") return {};
+  return { problems: offer.answer.problems.slice(0, PROBLEMS_SHOWN).map(placeText) };
+}
 
 function shown(source: Source, seen: SourceSeen): Readonly<Record<string, unknown>> {
   const { accepted, tree, held, drift, path } = seen;
@@ -137,6 +144,7 @@ function shown(source: Source, seen: SourceSeen): Readonly<Record<string, unknow
     ...(base === undefined ? {} : { commit: base.commit, commitHash: base.hash }),
     objects: held,
     drift: drift.length,
+    ...problemsOf(seen),
     ...(token === undefined ? {} : { reconciled: token }),
   };
 }

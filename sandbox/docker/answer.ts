@@ -70,17 +70,35 @@ function isImage(value: unknown): boolean {
   );
 }
 
-function held<T>(fits: boolean, raw: unknown, what: string): T {
-  if (fits) return raw as T;
+function hold(fits: boolean, what: string): void {
+  if (fits) return;
   throw new BeigeError("unavailable", `what answers as the docker engine does not say ${what} as docker does`, {
     hint: "see what is behind its socket: docker info",
   });
 }
 
-export const info = (raw: unknown): Info => held(isInfo(raw), raw, "what it is");
-export const listed = (raw: unknown): readonly Listed[] =>
-  held(Array.isArray(raw) && raw.every(isListed), raw, "which containers there are");
-export const inspected = (raw: unknown): Inspected => held(isInspected(raw), raw, "what a container is");
-export const image = (raw: unknown): ImageInspected => held(isImage(raw), raw, "what an image is");
+export function info(raw: unknown): Info {
+  hold(isInfo(raw), "what it is");
+  return raw as Info;
+}
+
+export function listed(raw: unknown): readonly Listed[] {
+  hold(Array.isArray(raw) && raw.every(isListed), "which containers there are");
+  return raw as readonly Listed[];
+}
+
+export function inspected(raw: unknown): Inspected {
+  hold(isInspected(raw), "what a container is");
+  return raw as Inspected;
+}
+
+export function image(raw: unknown): ImageInspected {
+  hold(isImage(raw), "what an image is");
+  return raw as ImageInspected;
+}
+
 /** Of something that was just made. */
-export const id = (raw: unknown): string => held(isId(raw), raw, "what it made");
+export function id(raw: unknown): string {
+  hold(isId(raw), "what it made");
+  return raw as string;
+}

@@ -19,6 +19,9 @@ export const TREE: TreeLimits = { ...WALK, bytes: 64 * 1024 * 1024, gapMs: 100, 
 /** A watch that failed is tried again after this. */
 const WATCH_AGAIN_MS = 300_000;
 
+/** Looks in a row that find no folder before it is said to be missing. */
+const LOOKS_AT_NOTHING = 3;
+
 export interface TreesDeps {
   readonly clock: Clock;
   readonly log: Log;
@@ -48,14 +51,14 @@ export function createTrees(deps: TreesDeps): Trees & { close(): void } {
     return known(vars);
   };
 
-  /** Undefined when something went away under the look. */
-  async function look(path: string, vars: Vars): Promise<Look | undefined> {
-    const { root, place } = await placeOf(path);
+  /** Undefined when something went away under the look: a folder that is being replaced is missing for a moment. */
+  async function look(path: string, vars: Vars, last: boolean): Promise<Look | undefined> {
     try {
+      const { root, place } = await placeOf(path);
       const snapshot = await takeSnapshot({ root, folder: path, limits }, vars, needsOf(path, vars));
       return { place, snapshot };
     } catch (error) {
-      if (error instanceof Moved) return undefined;
+      if (error instanceof Moved || (!last && error instanceof BeigeError && error.code === "not_found")) return undefined;
       throw error;
     }
   }
@@ -69,8 +72,9 @@ export function createTrees(deps: TreesDeps): Trees & { close(): void } {
     async read(path, { vars, known }): Promise<Tree> {
       const end = clock.monotonic() + limits.patienceMs;
       let before: Look | undefined;
-      for (;;) {
-        const now = await look(path, vars);
+      for (let missed = 0; ;) {
+        const now = await look(path, vars, missed >= LOOKS_AT_NOTHING);
+        missed = now === undefined ? missed + 1 : 0;
         const settled =
           now !== undefined && (now.snapshot.hash === known || (before?.snapshot.hash === now.snapshot.hash && before.place === now.place));
         if (settled) {

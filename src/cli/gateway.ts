@@ -84,6 +84,9 @@ export const daemonArgs = (options: Pick<StartOptions, "schedules" | "listen" | 
   ...(options.kubeListen === undefined ? [] : ["--kube-listen", options.kubeListen]),
 ];
 
+/** Node's flags for a gateway, which is idle most of the time: with the usual room for young objects it would take a third more memory. */
+export const NODE_FLAGS = ["--max-semi-space-size=4"] as const;
+
 /** The daemon's environment: this one, and its home; `BEIGE_DETACHED` tells it that nobody reads its standard error. */
 export const daemonEnv = (context: Context, detached: boolean): NodeJS.ProcessEnv => ({
   ...context.env,
@@ -105,7 +108,7 @@ export async function startGateway(context: Context, options: StartOptions): Pro
   const { spawn } = await import("node:child_process");
   const said = join(home, "logs/gateway.out");
   const file = openSync(said, "w", 0o600);
-  const child = spawn(process.execPath, [daemonFile(), ...daemonArgs(options)], {
+  const child = spawn(process.execPath, [...NODE_FLAGS, daemonFile(), ...daemonArgs(options)], {
     cwd: home,
     detached: true,
     stdio: ["ignore", file, file],

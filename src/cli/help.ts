@@ -6,8 +6,8 @@ const TITLE = "beige - run AI agents like services: describe them in YAML, apply
 
 const GROUPS: readonly (readonly [string, readonly string[]])[] = [
   ["Start", ["init", "up", "gateway", "doctor"]],
-  ["Change", ["validate", "diff", "apply", "delete", "wait", "reconcile", "suspend", "resume"]],
-  ["Look", ["status", "get", "describe", "events", "logs", "audit"]],
+  ["Change", ["validate", "diff", "apply", "delete", "edit", "rollout", "wait", "reconcile", "suspend", "resume"]],
+  ["Look", ["status", "get", "describe", "tree", "explain", "events", "logs", "audit"]],
   ["Talk", ["prompt", "exec"]],
   ["More", ["secret", "schema", "completion", "version", "help"]],
 ];

@@ -218,5 +218,15 @@ function run(nodes: readonly Node[], root: unknown, current: unknown): string {
     .join("");
 }
 
+/** What one path finds, written `{.a.b}`, `.a.b` or `a.b`. Throws `invalid` in kubectl's words. */
+export function pathValues(text: string, value: unknown): readonly unknown[] {
+  const bare = /^\{(.*)\}$/s.exec(text.trim())?.[1]?.trim() ?? text.trim();
+  if (bare === "" || bare.length > TEMPLATE_MAX) throw wrong(`"${bare.slice(0, 40)}" is no path`);
+  return walk([value], parsePath(/^[.[@$]/.test(bare) ? bare : `.${bare}`).steps);
+}
+
+/** A value in one line, as templates print it. */
+export const valueOf = printed;
+
 /** The text that a template makes of a value. Throws `invalid` in kubectl's words. */
 export const jsonPath = (template: string, value: unknown): string => run(parse(template), value, value);

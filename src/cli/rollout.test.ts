@@ -13,7 +13,14 @@ const REVISIONS = [
   { revision: 2, at: "2026-11-29T10:00:00.000Z", manager: "hand", fields: ["model"], spec: { v: 2 } },
   { revision: 1, at: "2026-11-28T10:00:00.000Z", manager: "apply/default", fields: ["model"], spec: { v: 1 } },
 ];
-const condition = (type: string, status: string, reason: string, message = "") => ({ type, status, reason, message, observedGeneration: 3, lastTransitionTime: "" });
+const condition = (type: string, status: string, reason: string, message = "") => ({
+  type,
+  status,
+  reason,
+  message,
+  observedGeneration: 3,
+  lastTransitionTime: "",
+});
 const agent = (more: object = {}) => ({
   apiVersion: "beige.dev/v1",
   kind: "Agent",
@@ -39,7 +46,10 @@ async function gateway(object: object = agent(), revisions: readonly object[] = 
   const write = ({ request, response, url, body }: Asked): void => {
     written.push({ method: request.method ?? "", query: url.search, type: request.headers["content-type"] ?? "", body });
     const { spec } = body as Resource;
-    const next = spec === undefined || JSON.stringify(spec) === '{"v":3}' ? object : agent({ metadata: { ...agent().metadata, generation: 4, managedFields: [] }, spec });
+    const next =
+      spec === undefined || JSON.stringify(spec) === '{"v":3}'
+        ? object
+        : agent({ metadata: { ...agent().metadata, generation: 4, managedFields: [] }, spec });
     json(response, next);
   };
   const made = await stand({
@@ -97,9 +107,14 @@ test.each<[string, string[], object, string]>([
 
 test("undo to what it is already says so, and of a first revision there is nothing to undo", async () => {
   const { made } = await gateway();
-  expect((await made.run(["rollout", "undo", "agent/travel", "--to-revision", "3"])).out).toBe("agent/travel is as in revision 3 already\n");
+  expect((await made.run(["rollout", "undo", "agent/travel", "--to-revision", "3"])).out).toBe(
+    "agent/travel is as in revision 3 already\n",
+  );
   const young = await gateway(agent(), REVISIONS.slice(0, 1));
-  expect(await young.made.run(["rollout", "undo", "agent/travel"])).toMatchObject({ code: 2, err: expect.stringContaining("only its first revision") });
+  expect(await young.made.run(["rollout", "undo", "agent/travel"])).toMatchObject({
+    code: 2,
+    err: expect.stringContaining("only its first revision"),
+  });
   expect(young.written).toEqual([]);
 });
 
@@ -107,7 +122,14 @@ test.each<[string, object, number, string]>([
   ["it runs", { conditions: [condition("Ready", "True", "Ready")] }, 0, "agent/travel rolled out, revision 3\n"],
   [
     "a new sandbox failed",
-    { conditions: [condition("Ready", "True", "ReplaceFailed"), condition("Degraded", "True", "ReplaceFailed", "the new sandbox never said hello")].toReversed().map((each) => (each.type === "Ready" ? { ...each, status: "False" } : each)) },
+    {
+      conditions: [
+        condition("Ready", "True", "ReplaceFailed"),
+        condition("Degraded", "True", "ReplaceFailed", "the new sandbox never said hello"),
+      ]
+        .toReversed()
+        .map((each) => (each.type === "Ready" ? { ...each, status: "False" } : each)),
+    },
     1,
     "agent/travel not rolled out, revision 3: the new sandbox never said hello\n",
   ],
@@ -123,10 +145,16 @@ test("status waits, says for what, and ends at its deadline", async () => {
   expect((await made.run(["rollout", "status", "agent/travel", "--no-wait"])).code).toBe(1);
 });
 
-test.each([["rollout", "restart"], ["restart"]])("%s %s marks the agent with the time, and a provider has nothing to restart", async (...words) => {
-  const { made, written } = await gateway();
-  const ran = await made.run([...words.filter(Boolean), "agent/travel", "provider/echo"]);
-  expect(ran).toMatchObject({ code: 0, out: expect.stringMatching(/^agent\/travel gets a new sandbox.*\nprovider\/echo needs no restart: /) });
-  expect(written).toMatchObject([{ method: "PATCH", type: "application/merge-patch+json" }]);
-  expect(written[0]?.body).toEqual({ metadata: { annotations: { "beige.dev/restarted-at": expect.stringMatching(/^20\d\d-/) } } });
-});
+test.each([["rollout", "restart"], ["restart"]])(
+  "%s %s marks the agent with the time, and a provider has nothing to restart",
+  async (...words) => {
+    const { made, written } = await gateway();
+    const ran = await made.run([...words.filter(Boolean), "agent/travel", "provider/echo"]);
+    expect(ran).toMatchObject({
+      code: 0,
+      out: expect.stringMatching(/^agent\/travel gets a new sandbox.*\nprovider\/echo needs no restart: /),
+    });
+    expect(written).toMatchObject([{ method: "PATCH", type: "application/merge-patch+json" }]);
+    expect(written[0]?.body).toEqual({ metadata: { annotations: { "beige.dev/restarted-at": expect.stringMatching(/^20\d\d-/) } } });
+  },
+);

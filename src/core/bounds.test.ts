@@ -7,7 +7,7 @@ const isNode = (value: unknown): value is Node => value !== null && typeof value
 /** Paths of lists that a manifest may make as long as it likes. */
 function endless(node: unknown, path: string): readonly string[] {
   if (!isNode(node)) return [];
-  const words = isNode(node["items"]) && (node["items"] as Node)["enum"] !== undefined;
+  const words = isNode(node["items"]) && node["items"]["enum"] !== undefined;
   const own = node["type"] === "array" && node["maxItems"] === undefined && node["x-beige-not-yet"] !== true && !words ? [path] : [];
   return [...own, ...Object.entries(node).flatMap(([key, value]) => endless(value, `${path}/${key}`))];
 }

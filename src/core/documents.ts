@@ -6,7 +6,7 @@ import { DEFAULT_NAMESPACE } from "./resource.ts";
 import type { Ref } from "./resource.ts";
 import { isObject, scopeOf } from "./schema.ts";
 import type { Schemas } from "./schema.ts";
-import { lines, offsetAt, textAt } from "./tree.ts";
+import { lines, offsetAt, pairOf, textAt } from "./tree.ts";
 import type { Lines, TextFault, Tree } from "./tree.ts";
 import { mayShow } from "./secretref.ts";
 import { pointerParts } from "./text.ts";
@@ -88,9 +88,15 @@ function* readingFile(file: ManifestFile, parsing: Parsing, schemas: Schemas): G
       const at = place(f.offset);
       read.problems.push({ message: f.message, at, ...shownLine(source.line(at.line)), ...(f.hint === undefined ? {} : { hint: f.hint }) });
     }
-    if (tree) readOne({ file, index, tree, place, source, schemas }, read);
+    for (const part of tree ? listed(tree) : []) readOne({ file, index, tree: part, place, source, schemas }, read);
   }
   return read;
+}
+
+/** The objects of a `kind: List`, as lists are printed; any other tree is one object. */
+function listed(tree: Tree): readonly Tree[] {
+  const items = textAt(tree, "kind") === "List" ? pairOf(tree, "items")?.value : undefined;
+  return items?.kind === "seq" ? items.items : [tree];
 }
 
 const shownLine = (text: string): { readonly line?: string } => (mayShow(text) ? { line: text } : {});

@@ -49,7 +49,7 @@ test("a secret goes only to the hosts that it is bound to", () => {
     ok: false,
     reason: "SecretNotBound",
     message: 'secret "openai" may be sent to api.openai.com:443, not to evil.net:443',
-    hint: "in host.yaml: {name: openai, hosts: [api.openai.com, evil.net:443]}",
+    hint: "in host.yaml: {name: openai, hosts: [api.openai.com:443, evil.net:443]}",
   });
   expect(secretAllowed(policy, { secret: "lonely" }, "x.com:443").ok).toBe(false);
   expect(secretAllowed(policy, { secret: "github" }, "api.github.com:443").ok).toBe(true);

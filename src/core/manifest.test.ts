@@ -302,3 +302,27 @@ test("a file of a thousand documents is read, and in many steps", () => {
   expect([step.value.problems, step.value.documents.length]).toEqual([[], 1000]);
   expect(count).toBeGreaterThan(2000);
 });
+
+test("printed YAML has no plain word with a tab and no bare character that a YAML 1.1 reader stumbles over", () => {
+  const words = ["a\tb", "=\ttab", "\tx", "x\t", "a\u0085b", "a\u2028b", "\u2029", "a\u007f", "\ufffe", "a\uffff", "\ufeffa", "\u0080x"];
+  for (const word of words) {
+    for (const value of [{ a: word }, { a: [word] }, { m: { [word]: "1" } }]) {
+      const out = toYaml(value);
+      // eslint-disable-next-line no-control-regex -- these are the characters that must not be there
+      expect([out, /[\t\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]/.test(out)]).toEqual([out, false]);
+      expect(plainValue(parseYaml(out).tree ?? { kind: "seq", offset: 0, items: [] })).toEqual(value);
+    }
+  }
+});
+
+test("a list as get -o json prints it is its items, each with its own place", () => {
+  const one = (name: string, spec: unknown) => ({ apiVersion: "beige.dev/v1", kind: "Provider", metadata: { name }, spec });
+  const items = [one("a", { api: "echo" }), one("b", { api: "nonsense" })];
+  const text = JSON.stringify({ apiVersion: "beige.dev/v1", kind: "List", items }, undefined, 1);
+  const read = readManifests([{ name: "s.json", text, vars: {}, files: {} }]);
+  expect([read.problems, read.documents.map((d) => d.ref?.name)]).toEqual([[], ["a", "b"]]);
+  const at = read.documents[1]?.at("/spec/api");
+  expect(text.split("\n")[(at?.line ?? 0) - 1]).toContain("nonsense");
+  for (const odd of ["kind: List", "kind: List\nitems: 3", "kind: List\nitems: [1, [2]]"])
+    expect(readManifests([{ name: "s.yaml", text: odd, vars: {}, files: {} }]).documents.every((d) => d.ref === undefined)).toBe(true);
+});

@@ -277,11 +277,14 @@ export function toYaml(value: unknown, options: { readonly escape?: boolean } = 
       if (typeof node.value === "string" && (AMBIGUOUS.test(node.value) || FRAGILE.test(node.value))) node.type = "QUOTE_DOUBLE";
     },
   });
-  return document.toString({ lineWidth: 0 });
+  // What has one of these is in double quotes, where the library leaves them as they are and older readers stumble.
+  return document.toString({ lineWidth: 0 }).replace(UNPRINTABLE, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
-/** White space that a block of lines would lose, and characters that nobody sees. */
-const FRAGILE = /^[\s]|[ \t]$|[ \t]\n|\n[ \t]*\n?$(?<!\S\n)|[\r\u0085\u2028\u2029\ufeff\u00a0]|[\p{Cc}](?<![\n\t])/u;
+const UNPRINTABLE = /[\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]/g;
+/** White space that a block of lines would lose, tabs within a line, and characters that nobody sees. */
+const FRAGILE =
+  /^[\s]|[ \t]$|[ \t]\n|\n[ \t]*\n?$(?<!\S\n)|^[^\n]*\t[^\n]*$|[\r\u0085\u2028\u2029\ufeff\ufffe\uffff\u00a0]|[\p{Cc}](?<![\n\t])/u;
 /** What a reader of YAML 1.1 takes for something else than text, besides what the library knows. */
 const AMBIGUOUS = /^(?:[=]|<<|[yYnN]|[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?|[-+]?[0-9._][0-9_.]*)$/;
 

@@ -73,6 +73,9 @@ export interface StackRecord {
   readonly objects: number;
 }
 
+/** Of an object that drifted because it is on its way out: it comes back when it is gone. */
+export const BEING_DELETED = "being deleted";
+
 /** Revisions of Sources on their way to the store, by the same code as an apply. The manager is `source/NAME`. */
 export interface Stacks {
   accepted(source: string): StackRecord | undefined;

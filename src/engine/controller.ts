@@ -1,7 +1,7 @@
 // One pass over one object: look, plan, act, look once more, and write the status: the only place that does.
 import { asBeigeError, BeigeError, ERRORS } from "../core/errors.ts";
 import type { AnyKind, Plan, Verdict, View, Want } from "../core/kind.ts";
-import { refKey, refName, type Ref, type Resource } from "../core/resource.ts";
+import { condition, refKey, refName, type Ref, type Resource } from "../core/resource.ts";
 import type { World } from "../core/world.ts";
 import { act, limited } from "./act.ts";
 import { findingOf, nextStatus, type Finding } from "./status.ts";
@@ -106,6 +106,18 @@ export function createPass(deps: ControllerDeps): Pass {
     store.objects.write([{ type: "put", object: { ...now, status } }], "quick");
   }
 
+  /** An event when something is at rest and worse than before. */
+  function tellTurns(ref: Ref, before: Resource | undefined): void {
+    const after = store.objects.get(ref);
+    if (before === undefined || after === undefined) return;
+    for (const type of ["Degraded", "Drifted"] as const) {
+      const now = condition(after, type);
+      if (now?.status !== "True" || condition(before, type)?.status === "True") continue;
+      const message = now.message === "" ? now.reason : now.message;
+      store.events.record({ ref, uid: after.metadata.uid, type: "Warning", reason: type, message });
+    }
+  }
+
   function target(ref: Ref, object: Resource | undefined) {
     return { ref, uid: object?.metadata.uid ?? refKey(ref), generation: object?.metadata.generation ?? 0 };
   }
@@ -163,7 +175,9 @@ export function createPass(deps: ControllerDeps): Pass {
       store.objects.write([{ type: "remove", ref }], "full");
       return { ...about, state: "gone", plan, verdict: { next: "settled" } };
     }
+    const before = store.objects.get(ref);
     writeStatus(ref, object, findingOf(plan));
+    tellTurns(ref, before);
     return { ...about, state: "done", plan, verdict: verdictOfPlan(plan) };
   }
 

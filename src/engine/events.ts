@@ -16,6 +16,8 @@ export const REASONS = [
   "Failed",
   "Refused",
   "Unreachable",
+  "Degraded",
+  "Drifted",
   "Deleting",
   "Deleted",
   "ForceDeleted",

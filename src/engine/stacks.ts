@@ -60,11 +60,21 @@ export function createStacks(deps: StacksDeps): Stacks {
     { readonly request: StackRequest; readonly atMs: number } & Extract<Checked, { readonly set: PlannedSet }>
   >();
 
+  /** Text that is wrong by itself is not read again until it changes. */
+  const broken = new Map<string, { readonly key: string; readonly answer: Extract<StackAnswer, { state: "problems" }> }>();
+
   async function look(request: StackRequest): Promise<Checked> {
     const pace = createPace(deps.clock);
+    const bad = broken.get(request.source);
+    if (bad?.key === request.key) return { answer: bad.answer };
     const read = await readSet(request.files, deps.language, pace);
-    const problems = [...read.problems, ...needed(read.needFiles), ...forbidden(deps, request, read.wanted)];
-    if (problems.length > 0) return { answer: { state: "problems", problems: problems.slice(0, MAX_PROBLEMS) } };
+    const problems = [...read.problems, ...needed(read.needFiles), ...forbidden(deps, request, read.wanted)].slice(0, MAX_PROBLEMS);
+    if (problems.length > 0) {
+      const answer = { state: "problems", problems } as const;
+      broken.set(request.source, { key: request.key, answer });
+      return { answer };
+    }
+    broken.delete(request.source);
     if (read.wanted.length === 0 && !request.allowEmpty)
       return { answer: { state: "refused", message: "the folder holds no objects any more", hint: EMPTY_HINT } };
     const owned = request.heal ? wasOwned(records.owned(request.source)) : undefined;
@@ -117,7 +127,7 @@ export function createStacks(deps: StacksDeps): Stacks {
   }
 
   return {
-    accepted: records.get,
+    accepted: (source) => records.get(source),
     drift: (source) => driftOf(store, source, records.owned(source)),
     async check(request) {
       const known = checked.get(request.source);
@@ -140,10 +150,11 @@ export function createStacks(deps: StacksDeps): Stacks {
         set.stage.staged.map(({ ref }) => ref),
       );
     },
-    good: records.request,
+    good: (source) => records.request(source),
     async release(source, how) {
       const pace = createPace(deps.clock);
       checked.delete(source);
+      broken.delete(source);
       const manager = managerOf(source);
       const gone = how.delete ? pruned(store, manager, { keep: [], prune: true }).remove.map((object) => refKey(refOf(object))) : [];
       const deleted = new Set(gone);
@@ -160,7 +171,7 @@ export function createStacks(deps: StacksDeps): Stacks {
       records.forget(source);
     },
     held: (source) => store.records.held(managerOf(source)).length,
-    names: records.names,
+    names: () => records.names(),
   };
 }
 

@@ -136,3 +136,11 @@ test("a delayed step waits, and an abort ends the wait and says so", async () =>
   const events = await ask([{ delayMs: 60_000, text: "never" }], [user("x")], gone.signal);
   expect(events).toMatchObject([{ type: "error", message: { stopReason: "aborted" } }]);
 });
+
+test("a script full of patterns that never end takes the time of one, and harmless steps behind them still answer", async () => {
+  const steps = [...Array.from({ length: 20 }, (_, n) => ({ match: `^(a+)+${n}$`, text: "never" })), { match: "a", text: "harmless" }];
+  const began = performance.now();
+  const events = await ask(steps, [user(`${"a".repeat(60)}!`)]);
+  expect(JSON.stringify(events.at(-1))).toContain("harmless");
+  expect(performance.now() - began).toBeLessThan(3000);
+});

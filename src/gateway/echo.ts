@@ -24,14 +24,17 @@ function timedMatch(pattern: string, text: string): ArrayLike<string | undefined
   return script.runInContext(context, { timeout: MATCH_MS }) as ArrayLike<string | undefined> | null;
 }
 
-/** Groups of the match; a pattern that is invalid or takes too long matches nothing. */
-function groups(pattern: string, whole: string): readonly (string | undefined)[] | undefined {
+/** Groups of the match; a pattern that is invalid, or risky and not in time, matches nothing. */
+function groups(pattern: string, whole: string, time: { out: boolean }): readonly (string | undefined)[] | undefined {
   const text = whole.slice(0, MATCH_MAX);
+  const safe = harmless(pattern);
+  if (!safe && time.out) return undefined;
   try {
     // The clock decides only where it must: a busy machine must not change an answer.
-    const found = harmless(pattern) ? new RegExp(pattern, "s").exec(text) : timedMatch(pattern, text);
+    const found = safe ? new RegExp(pattern, "s").exec(text) : timedMatch(pattern, text);
     return found === null ? undefined : Array.from(found);
-  } catch {
+  } catch (error) {
+    if ((error as { readonly code?: unknown }).code === "ERR_SCRIPT_EXECUTION_TIMEOUT") time.out = true;
     return undefined;
   }
 }
@@ -49,9 +52,11 @@ function choose(steps: readonly EchoStep[], message: Message | undefined, used: 
   if (message === undefined || message.role === "assistant") return undefined;
   const from = message.role === "user" ? "user" : "tool";
   const text = textOf(message);
+  // One that ran out of time uses up the time of all: a script of a thousand such must not hold everybody for minutes.
+  const time = { out: false };
   for (const [index, step] of steps.entries()) {
     if (used.has(index) || step.from !== from) continue;
-    const found = groups(step.match, text);
+    const found = groups(step.match, text, time);
     if (found !== undefined) return { index, step, found };
   }
   return undefined;

@@ -4,6 +4,7 @@ import type { AgentId, CallTool } from "../core/call.ts";
 import type { Clock, Log } from "../core/world.ts";
 import { errorFrame, parseFrame, responseFrame } from "./frames.ts";
 import { createLines, type Lines } from "./lines.ts";
+import { createPace, type Pace } from "./pace.ts";
 import { asBeigeError } from "../core/errors.ts";
 import type { Tokens } from "./tokens.ts";
 import type { ToolRequest } from "../../schemas/types.ts";
@@ -61,6 +62,7 @@ class Peer {
   }
 
   #read(chunk: Buffer): void {
+    this.#peers.pace.take(chunk.length, this.#socket);
     if (this.#ended) return this.#overhear(chunk);
     if (!this.#lines.push(chunk)) return this.end(`frame is longer than ${FRAME_BYTES_MAX} bytes`);
     if (this.#peers.held > HELD_BYTES_MAX) return this.end("too much is waiting, retry");
@@ -173,7 +175,8 @@ class Peer {
     this.#socket.end(errorFrame(why));
     this.#finish();
     const socket = this.#socket;
-    this.#deps.clock.after(1_000, () => socket.destroy());
+    const last = this.#deps.clock.after(1_000, () => socket.destroy());
+    socket.once("close", () => last.cancel());
     socket.resume();
   }
 
@@ -186,18 +189,23 @@ class Peer {
     if (this.#ended) return;
     this.#ended = true;
     this.#timer?.cancel();
+    // The socket lives on for a moment, and holds nothing then.
+    this.#lines.drop();
+    this.#queue.length = 0;
     if (this.#working) this.#gone.abort(new Error("the client left"));
     this.#peers.remove(this);
   }
 }
 
 export class Peers {
+  readonly pace: Pace;
   readonly #deps: PeerDeps;
   readonly #peers = new Set<Peer>();
   #busy = 0;
 
   constructor(deps: PeerDeps) {
     this.#deps = deps;
+    this.pace = createPace(deps.clock);
   }
 
   add(socket: Socket): void {

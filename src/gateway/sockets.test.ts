@@ -244,6 +244,22 @@ test("a line of 64 MiB is cut off at 2 MiB while another client is served", asyn
   await flood;
 });
 
+test("a client that goes on after it was refused is cut off, not read to its end", async () => {
+  await sockets.open(agent, owner);
+  const client = await dial();
+  const part = Buffer.alloc(256 * 1024, 120);
+  let sent = 0;
+  while (!client.socket.destroyed && client.socket.writable && sent < 256) {
+    const gone = await new Promise((done) => client.socket.write(part, done));
+    if (gone instanceof Error) break;
+    sent += 1;
+  }
+  expect(sent * part.length).toBeLessThan(8 * 1024 * 1024);
+  const quick = await dial();
+  quick.socket.write(frame("t", ["fine"]));
+  expect((await quick.next())?.output).toBe("fine");
+});
+
 test("a thousand silent connections keep neither the agent's own call nor another agent's out", async () => {
   await sockets.open(agent, owner);
   await sockets.open(other, owner);

@@ -54,6 +54,8 @@ export class FakeEngine implements Sandbox {
   silent: (spec: SandboxSpec) => boolean = () => false;
   /** Refuses to make a container, as a real engine refuses a bad mount. */
   refuses: (spec: SandboxSpec) => BeigeError | undefined = () => undefined;
+  /** Ids of containers that the engine lost track of when it crashed: it can never start them. */
+  readonly lost = new Set<string>();
   command: FakeCommand = (request) => ({ stdout: `${request.command.join(" ")}\n` });
 
   constructor(clock: Clock, faults = new Faults()) {
@@ -182,6 +184,7 @@ export class FakeEngine implements Sandbox {
   start(id: string, signal?: AbortSignal): Promise<void> {
     return this.#effect(`start ${this.boxes.get(id)?.spec.name ?? id}`, signal, () => {
       const box = this.#get(id);
+      if (this.lost.has(id)) throw new BeigeError("unavailable", `task ${id} already exists`);
       if (box.state === "running") return;
       if (box.state === "paused") throw new BeigeError("unavailable", `container ${box.spec.name} is paused`);
       box.state = "running";

@@ -172,7 +172,7 @@ test.each([
 });
 
 test("every default is shown, and written out it is no change (P21, P39, P51)", async () => {
-  const file = manifest(`${provider("plain", "{api: echo, models: [{id: a}]}")}`);
+  const file = manifest(provider("plain", "{api: echo, models: [{id: a}]}"));
   expect((await gateway.beige("apply", "-f", file, "--set", "plain")).code).toBe(0);
   const shown = await specOf("plain");
   const model = { id: "a", contextWindow: 128000, maxTokens: 8192, input: ["text"], reasoning: false };

@@ -23,7 +23,7 @@ function table(): string {
   const versions = clients.map((each) => each.version);
   const rows = [...READING, ...WRITING].map(({ verb }) => [verb, ...versions.map((version) => results.get(verb)?.get(version) ?? "-")]);
   const width = Math.max(...rows.map(([verb = ""]) => verb.length));
-  return [["verb", ...versions], ...rows].map(([verb = "", ...cells]) => [verb.padEnd(width), ...cells.map((cell) => cell.padEnd(6))].join("  ").trimEnd()).join("\n");
+  return [["verb", ...versions], ...rows].map(([verb = "", ...cells]) => [verb.padEnd(width), ...cells.map((cell) => cell.padEnd(7))].join("  ").trimEnd()).join("\n");
 }
 
 const note = (verb: string, client: Kubectl, what: string): void => {
@@ -40,8 +40,8 @@ describe.each(clients.map((client) => [client.version, client] as const))("kubec
   for (const each of [...READING, ...WRITING].filter(wanted)) {
     test(each.verb, async () => {
       note(each.verb, client, "FAILED");
-      await each.check(shell, `p-${version.replace(".", "-")}`);
-      note(each.verb, client, "ok");
+      const answer = await each.check(shell, `p-${version.replace(".", "-")}`);
+      note(each.verb, client, answer ?? "ok");
     });
   }
 });

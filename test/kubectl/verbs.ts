@@ -9,7 +9,7 @@ export interface Case {
   /** First minor version that has it. */
   readonly since?: number;
   /** Leaves the gateway as it was: cases run in order, and share the provider named in `name`. */
-  readonly check: (shell: Shell, name: string) => Promise<void>;
+  readonly check: (shell: Shell, name: string) => Promise<void | "refused">;
 }
 
 const provider = (name: string, concurrency: number, more = ""): string => `
@@ -134,8 +134,12 @@ export const READING: readonly Case[] = [
     each: true,
     check: async ({ kubectl, run }) => {
       const ran = await run(["exec", "travel", "--", "sh", "-c", "echo 'o u t'; echo err >&2; exit 3"]);
-      if (kubectl.minor < 30) return refused(ran, /exec needs a WebSocket.*kubectl 1\.30 or newer, or: beige exec/);
+      if (kubectl.minor < 30) {
+        refused(ran, /exec needs a WebSocket.*kubectl 1\.30 or newer, or: beige exec/);
+        return "refused";
+      }
       expect(ran).toMatchObject({ code: 3, out: "o u t\n", err: expect.stringContaining("err\n") });
+      return undefined;
     },
   },
   {

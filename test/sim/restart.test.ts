@@ -1,7 +1,25 @@
 // A restart that a person asks for, and an older spec as the newest one.
 import { afterEach, expect, test } from "vitest";
 import { RESTARTED_AT } from "../../src/core/resource.ts";
-import { agent, apply, close, converge, createSim, diff, object, plugin, problemsAtRest, provider, ref, restart as reopened, serving, settle, state, uidOf, type Sim } from "./rig.ts";
+import {
+  agent,
+  apply,
+  close,
+  converge,
+  createSim,
+  diff,
+  object,
+  plugin,
+  problemsAtRest,
+  provider,
+  ref,
+  restart as reopened,
+  serving,
+  settle,
+  state,
+  uidOf,
+  type Sim,
+} from "./rig.ts";
 
 let sim: Sim;
 afterEach(async () => close(sim));
@@ -21,7 +39,12 @@ test("a restart replaces the container with the sessions kept, and only once", a
   await annotate("2026-01-01T00:00:00.000Z");
   const next = serving(sim)?.id;
   expect(next).not.toBe(old);
-  expect([sim.docker.boxes.size, object(sim).metadata.generation, state(sim, "Ready")?.status, sim.ended]).toEqual([1, generation, "True", []]);
+  expect([sim.docker.boxes.size, object(sim).metadata.generation, state(sim, "Ready")?.status, sim.ended]).toEqual([
+    1,
+    generation,
+    "True",
+    [],
+  ]);
   await annotate("2026-01-01T00:00:00.000Z");
   sim = await reopened(sim);
   await converge(sim);
@@ -56,7 +79,14 @@ test.each<[string, string | null]>([
   else
     await settle(
       sim,
-      sim.engine.write({ op: "merge", ref: ref("Agent", "travel"), body: { metadata: { annotations: { "example.com/x": "y" } } }, manager: "hand", force: false, dryRun: false }),
+      sim.engine.write({
+        op: "merge",
+        ref: ref("Agent", "travel"),
+        body: { metadata: { annotations: { "example.com/x": "y" } } },
+        manager: "hand",
+        force: false,
+        dryRun: false,
+      }),
     );
   await converge(sim);
   expect([serving(sim)?.id, problemsAtRest(sim)]).toEqual([id, []]);
@@ -103,7 +133,12 @@ test("an older spec written as the newest brings its container back, as a new re
   const [newest, first] = sim.engine.revisions(ref("Agent", "travel"));
   expect([newest?.revision, first?.revision, newest?.fields]).toEqual([2, 1, ["sandbox"]]);
   const { metadata, apiVersion, kind } = object(sim);
-  const body = { apiVersion, kind, metadata: { name: "travel", namespace: "default", resourceVersion: metadata.resourceVersion }, spec: first?.spec };
+  const body = {
+    apiVersion,
+    kind,
+    metadata: { name: "travel", namespace: "default", resourceVersion: metadata.resourceVersion },
+    spec: first?.spec,
+  };
   await settle(sim, sim.engine.write({ op: "update", ref: ref("Agent", "travel"), body, manager: "rollout", force: false, dryRun: false }));
   await converge(sim);
   expect(serving(sim)).toMatchObject({ imageId: "sha256:base1" });

@@ -41,8 +41,9 @@ function eventOf(record: EventRecord, asPod: boolean): Projected {
 }
 
 function look(deps: RouteDeps, scope: Scope): readonly Projected[] {
-  // A pod has no events but those of its agent.
-  const asPod = scope.fields.get("involvedObject.kind") === "Pod";
+  // A pod has no events but those of its agent. Some clients ask by uid alone.
+  const { fields } = scope;
+  const asPod = fields.get("involvedObject.kind") === "Pod" || fields.get("involvedObject.uid")?.startsWith(podUid("")) === true;
   const records = deps.control.events({ limit: MOST });
   const events = records.filter((record) => !asPod || record.ref.kind === "Agent").map((record) => eventOf(record, asPod));
   return events.filter((event) => scope.namespace === undefined || event.metadata.namespace === scope.namespace);

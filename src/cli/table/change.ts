@@ -94,21 +94,21 @@ export const CHANGE: readonly Verb[] = [
   },
   {
     name: "wait",
-    summary: "until objects are Ready, deleted, or have a condition",
+    summary: "until objects are there, Ready, deleted, have a condition or a value",
     args: "KIND/NAME... | -f FILE",
     takes: [0, Infinity],
     flags: [
       filename,
       recursive,
       namespace,
-      { name: "for", value: "GOAL", summary: "Ready, delete, condition=TYPE[=False] (Ready)" },
+      { name: "for", value: "GOAL", summary: "Ready, create, delete, condition=TYPE[=False], jsonpath='{PATH}'[=VALUE] (Ready)" },
       timeout("60s", "how long"),
     ],
     examples: [
       ["beige wait agent/travel --for=Ready --timeout 2m", ""],
       ["beige wait agents --for=condition=Drifted=False", ""],
     ],
-    exits: "0 reached  1 not found  6 the time passed",
+    exits: "0 reached  6 the time passed",
     load: async () => (await import("../verbs/wait.ts")).run,
   },
 ];

@@ -9,12 +9,17 @@ export const LOOK: readonly Verb[] = [
     args: "KIND[/NAME] [NAME...]",
     takes: [1, Infinity],
     flags: [
-      { ...output("table", "wide", "json", "yaml", "name", "jsonpath="), summary: "table, wide, json, yaml, name, jsonpath=TEMPLATE" },
+      {
+        ...output("table", "wide", "json", "yaml", "name", "jsonpath=", "custom-columns="),
+        summary: "table, wide, json, yaml, name, jsonpath=TEMPLATE, custom-columns=HEADER:PATH,...",
+      },
       watch,
       { name: "selector", short: "l", value: "LABELS", summary: "team=ops,tier!=test" },
       { name: "field-selector", value: "FIELDS", summary: "metadata.name=travel" },
       { name: "all-namespaces", short: "A", summary: "in every namespace" },
       namespace,
+      { name: "sort-by", value: "PATH", summary: "in the order of .metadata.name, .spec.x, ..." },
+      { name: "label-columns", short: "L", value: "LABELS", many: true, summary: "a column for each of these labels" },
       { name: "no-headers", summary: "rows only" },
       { name: "show-managed-fields", summary: "also who owns which field (json, yaml)" },
     ],
@@ -39,7 +44,13 @@ export const LOOK: readonly Verb[] = [
     summary: "what happened to objects",
     args: "[KIND/NAME]",
     takes: [0, 2],
-    flags: [watch, namespace, { name: "limit", value: "N", summary: "last N (100)" }, output("text", "json")],
+    flags: [
+      watch,
+      namespace,
+      { name: "for", value: "KIND/NAME", summary: "of this object" },
+      { name: "limit", value: "N", summary: "last N (100)" },
+      output("text", "json"),
+    ],
     examples: [
       ["beige events agent/travel", ""],
       ["beige events -w", "goes on"],

@@ -35,7 +35,7 @@ interface Sending {
 }
 
 async function send(context: Context, { files, options, json, input }: Sending): Promise<number> {
-  const started = performance.now();
+  const started = context.now();
   const progress = context.out.live && !json ? liveProgress(context.out, () => performance.now()) : plainProgress(context.out);
   try {
     return await follow(context, sendStack(context, files, options), { json, progress, options, started });
@@ -138,7 +138,7 @@ async function finish(context: Context, said: { readonly plan?: StackPlan; reado
     out.note(`no longer in the manifests, kept: ${[...left.values()].slice(0, 10).map(nameOf).join(" ")}   (--prune deletes)`);
   if (end.exit === 0 || end.applied + end.failed + end.unchanged > 0) {
     await out.write(
-      `applied ${end.applied}, unchanged ${end.unchanged}, failed ${end.failed} in ${secondsText(performance.now() - how.started)}\n`,
+      `applied ${end.applied}, unchanged ${end.unchanged}, failed ${end.failed} in ${secondsText(context.now() - how.started)}\n`,
     );
   }
   if (end.exit !== 0) sayEnd(context, end);

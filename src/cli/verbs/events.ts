@@ -15,8 +15,11 @@ const HEADERS = ["LAST", "TYPE", "REASON", "OBJECT", "COUNT", "MESSAGE"];
 async function queryOf(context: Context, input: Input): Promise<string> {
   const query = new URLSearchParams({ limit: String(positive(word(input, "limit") ?? "100", "--limit", 1000)) });
   const namespace = word(input, "namespace");
-  if (input.args.length > 0) {
-    const [target, second] = await targetsOf(context.client, input.args, namespace);
+  const about = word(input, "for");
+  if (about !== undefined && input.args.length > 0) throw new BeigeError("invalid", "give an object or --for, not both");
+  const args = about === undefined ? input.args : [about];
+  if (args.length > 0) {
+    const [target, second] = await targetsOf(context.client, args, namespace);
     if (target?.name === undefined || second !== undefined)
       throw new BeigeError("invalid", "events are those of one object, or of all", { hint: "beige events agent/NAME" });
     query.set("kind", target.kind.kind);

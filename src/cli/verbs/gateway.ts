@@ -2,7 +2,17 @@
 import { BeigeError } from "../../core/errors.ts";
 import { milliseconds } from "../duration.ts";
 import { type Input, on, type Run, word } from "../flags.ts";
-import { daemonArgs, daemonEnv, health, runningPid, startGateway, type StartOptions, stopGateway, writePid } from "../gateway.ts";
+import {
+  daemonArgs,
+  daemonEnv,
+  health,
+  NODE_FLAGS,
+  runningPid,
+  startGateway,
+  type StartOptions,
+  stopGateway,
+  writePid,
+} from "../gateway.ts";
 import { oneLine } from "../output.ts";
 import { valueText } from "../render/values.ts";
 import { daemonFile, socketOf, version } from "../place.ts";
@@ -83,7 +93,7 @@ export const up: Run = async (context, input) => {
   const seen = await health(context.home, context.signal);
   if (seen.up) throw new BeigeError("conflict", `a gateway is running for ${context.home} already`, { hint: "beige gateway stop" });
   const schedules = !on(input, "no-schedules");
-  const args = [daemonFile(), ...daemonArgs({ schedules, ...doors(input) })];
+  const args = [...NODE_FLAGS, daemonFile(), ...daemonArgs({ schedules, ...doors(input) })];
   context.out.note(
     `gateway of ${context.home} in the foreground; ${schedules ? "schedules fire" : "schedules do not fire"}; Ctrl-C stops it, sandboxes stay`,
   );

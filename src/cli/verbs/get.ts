@@ -1,7 +1,7 @@
 // beige get: objects as a table, JSON, YAML or names; -w goes on with what changes.
 import { API_VERSION, type Resource } from "../../core/resource.ts";
 import { BeigeError } from "../../core/errors.ts";
-import { type Context, type Input, on, type Run, word } from "../flags.ts";
+import { type Context, type Input, on, type Run, word, words } from "../flags.ts";
 import { pathOf, refOfTarget, type Target, targetsOf } from "../names.ts";
 import { oneLine } from "../output.ts";
 import { drawTable } from "../render/table.ts";
@@ -11,12 +11,16 @@ import { watchTargets, type WatchLine } from "../watch.ts";
 
 const TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 
+interface RowObject {
+  readonly metadata?: { readonly name: string; readonly namespace?: string; readonly labels?: Readonly<Record<string, string>> };
+}
+
 interface Table {
   readonly metadata?: { readonly resourceVersion?: string };
   readonly columnDefinitions?: readonly { readonly name: string; readonly priority?: number }[] | null;
   readonly rows?: readonly {
     readonly cells: readonly unknown[];
-    readonly object?: { readonly metadata?: { readonly name: string; readonly namespace?: string } };
+    readonly object?: RowObject;
   }[];
 }
 
@@ -29,6 +33,9 @@ export const run: Run = async (context, input) => {
   const targets = await targetsOf(context.client, input.args, word(input, "namespace"));
   const how = word(input, "output") ?? "table";
   if (how === "table" || how === "wide") return tables(context, input, targets);
+  if (on(input, "watch") && !["json", "name"].includes(how)) {
+    throw new BeigeError("invalid", `-w goes with a table, json and name, not with -o ${how.replace(/=.*/s, "")}`);
+  }
   if (on(input, "watch"))
     return watchTargets(
       context,
@@ -61,6 +68,11 @@ async function whole(context: Context, input: Input, of: { readonly targets: rea
     const answer = await context.client.get<List & Resource>({ path: queryOf(target, input) });
     objects.push(...(answer.items ?? [answer]));
   }
+  const order = word(input, "sort-by");
+  if (order !== undefined) {
+    const { sortedBy } = await import("../columns.ts");
+    objects.splice(0, objects.length, ...sortedBy(objects, order, (object) => object));
+  }
   if (of.how === "name") {
     await context.out.write(objects.map((object) => `${nameOf(refIn(object))}\n`).join(""));
     return 0;
@@ -71,6 +83,17 @@ async function whole(context: Context, input: Input, of: { readonly targets: rea
     const { jsonPath } = await import("../jsonpath.ts");
     const seen = objects.map((object) => neat(object, { managed, escape: false }));
     await context.out.write(jsonPath(of.how.slice("jsonpath=".length), one ? seen[0] : { apiVersion: "v1", kind: "List", items: seen }));
+    return 0;
+  }
+  if (of.how.startsWith("custom-columns=")) {
+    const { cellsOf, parseColumns } = await import("../columns.ts");
+    const columns = parseColumns(of.how.slice("custom-columns=".length));
+    const rows = objects.map((object) => cellsOf(columns, neat(object, { managed, escape: false })).map(oneLine));
+    const drawn = drawTable(
+      columns.map((each) => oneLine(each.header)),
+      rows,
+    );
+    await context.out.write(`${[...(on(input, "no-headers") ? [] : [drawn.header]), ...drawn.rows].join("\n")}\n`);
     return 0;
   }
   const shown = objects.map((object) => neat(object, { managed, brief: of.how === "yaml" }));
@@ -84,18 +107,27 @@ async function whole(context: Context, input: Input, of: { readonly targets: rea
   return 0;
 }
 
+type Rows = NonNullable<Table["rows"]>;
+const withObjects = (path: string): string => `${path}${path.includes("?") ? "&" : "?"}includeObject=Object`;
+
 async function tables(context: Context, input: Input, targets: readonly Target[]): Promise<number> {
   const many = new Set(targets.map((target) => target.kind.kind)).size > 1;
   const widths = new Map<string, readonly number[]>();
   const versions = new Map<string, string>();
+  const order = word(input, "sort-by");
+  const columns = order === undefined ? undefined : await import("../columns.ts");
+  const whole =
+    order === undefined || columns === undefined
+      ? undefined
+      : (rows: Rows, of: (row: Rows[number]) => unknown) => columns.sortedBy(rows, order, of);
   let printed = 0;
   for (const group of byKind(targets)) {
     const parts: Table[] = [];
     for (const target of group) {
       const path = queryOf(target, input);
-      const part = await context.client.get<Table>({ path, accept: TABLE });
+      const part = await context.client.get<Table>({ path: whole === undefined ? path : withObjects(path), accept: TABLE });
       if (part.metadata?.resourceVersion !== undefined) versions.set(path, part.metadata.resourceVersion);
-      parts.push(part);
+      parts.push(whole === undefined ? part : { ...part, rows: whole(part.rows ?? [], (row) => row.object) });
     }
     const drawn = draw(context, input, { parts, kind: group[0] as Target, many, widths });
     if (drawn === "") continue;
@@ -163,6 +195,9 @@ function draw(context: Context, input: Input, of: Draw): string {
   const wide = word(input, "output") === "wide";
   const kept = columns.map((column, i) => ({ column, i })).filter(({ column }) => wide || (column.priority ?? 0) === 0);
   const everywhere = on(input, "all-namespaces") && of.kind.kind.namespaced;
+  const labels = words(input, "label-columns")
+    .flatMap((each) => each.split(","))
+    .filter(Boolean);
   const rows = of.parts
     .flatMap((part) => part.rows ?? [])
     .map((row) => {
@@ -170,10 +205,16 @@ function draw(context: Context, input: Input, of: Draw): string {
         const text = oneLine(cellText(row.cells[i]));
         return of.many && column.name.toLowerCase() === "name" ? `${of.kind.kind.kind.toLowerCase()}/${text}` : text;
       });
-      return everywhere ? [oneLine(row.object?.metadata?.namespace ?? ""), ...cells] : cells;
+      const shown = labels.map((label) => oneLine(row.object?.metadata?.labels?.[label] ?? ""));
+      return [...(everywhere ? [oneLine(row.object?.metadata?.namespace ?? "")] : []), ...cells, ...shown];
     });
   if (rows.length === 0) return "";
-  const headers = [...(everywhere ? ["NAMESPACE"] : []), ...kept.map(({ column }) => oneLine(column.name).toUpperCase())];
+  const headers = [
+    ...(everywhere ? ["NAMESPACE"] : []),
+    ...[...kept.map(({ column }) => column.name), ...labels.map((label) => label.slice(label.lastIndexOf("/") + 1))].map((name) =>
+      oneLine(name).toUpperCase(),
+    ),
+  ];
   const least = of.widths.get(of.kind.kind.kind);
   const drawn = drawTable(headers, rows, { ...(context.out.tty && { width: context.out.columns }), ...(least && { least }) });
   of.widths.set(of.kind.kind.kind, drawn.widths);

@@ -17,17 +17,24 @@ async function chosen(context: Context, input: Input, verb: string): Promise<rea
   const targets = await targetsOf(context.client, input.args, word(input, "namespace"));
   const whole = targets.find((target) => target.name === undefined);
   if (whole === undefined) return targets;
-  throw new BeigeError("invalid", `${verb} needs names: ${whole.kind.kind.toLowerCase()}/NAME`, { hint: `beige get ${whole.kind.plural} -o name` });
+  throw new BeigeError("invalid", `${verb} needs names: ${whole.kind.kind.toLowerCase()}/NAME`, {
+    hint: `beige get ${whole.kind.plural} -o name`,
+  });
 }
 
 const single = async (context: Context, input: Input, verb: string): Promise<Target> => {
   const [target, second] = await chosen(context, input, verb);
-  if (target === undefined || second !== undefined) throw new BeigeError("invalid", `${verb} is about one object`, { hint: `beige ${verb} agent/NAME` });
+  if (target === undefined || second !== undefined)
+    throw new BeigeError("invalid", `${verb} is about one object`, { hint: `beige ${verb} agent/NAME` });
   return target;
 };
 
 async function revisionsOf(context: Context, target: Target): Promise<readonly Revision[]> {
-  const query = new URLSearchParams({ kind: target.kind.kind, name: target.name ?? "", ...(target.namespace !== "" && { namespace: target.namespace }) });
+  const query = new URLSearchParams({
+    kind: target.kind.kind,
+    name: target.name ?? "",
+    ...(target.namespace !== "" && { namespace: target.namespace }),
+  });
   return (await context.client.get<{ readonly items: readonly Revision[] }>({ path: `/api/revisions?${query.toString()}` })).items;
 }
 
@@ -35,7 +42,9 @@ function revisionIn(revisions: readonly Revision[], wanted: number, name: string
   const found = revisions.find((each) => each.revision === wanted);
   if (found !== undefined) return found;
   const kept = revisions.map((each) => each.revision).join(", ");
-  throw new BeigeError("not_found", `${name} has no revision ${wanted}; kept are ${kept || "none"}`, { hint: `beige rollout history ${name}` });
+  throw new BeigeError("not_found", `${name} has no revision ${wanted}; kept are ${kept || "none"}`, {
+    hint: `beige rollout history ${name}`,
+  });
 }
 
 export const history: Run = async (context, input) => {
@@ -54,7 +63,12 @@ export const history: Run = async (context, input) => {
     await context.out.write(`${JSON.stringify({ items: revisions }, undefined, 2)}\n`);
     return 0;
   }
-  const rows = revisions.map(({ revision, at, manager, fields }) => [String(revision), whenText(context.out, at, context.now()), oneLine(manager), oneLine(fields.join(", "))]);
+  const rows = revisions.map(({ revision, at, manager, fields }) => [
+    String(revision),
+    whenText(context.out, at, context.now()),
+    oneLine(manager),
+    oneLine(fields.join(", ")),
+  ]);
   const drawn = drawTable(["REVISION", "WHEN", "BY", "CHANGED"], rows, context.out.tty ? { width: context.out.columns } : {});
   await context.out.write(`${[context.out.paint("dim", drawn.header), ...drawn.rows].join("\n")}\n`);
   return 0;
@@ -84,7 +98,9 @@ export const status: Run = async (context, input) => {
       await context.out.write(`${name} rolled out, revision ${generation}\n`);
       return 0;
     }
-    const why = looked ? [ready.reason, ready.message].filter(Boolean).map(oneLine).join(": ") : "the newest spec has not been looked at yet";
+    const why = looked
+      ? [ready.reason, ready.message].filter(Boolean).map(oneLine).join(": ")
+      : "the newest spec has not been looked at yet";
     const failed = failedOf(object);
     if (failed !== undefined || on(input, "no-wait")) {
       await context.out.write(`${name} not rolled out, revision ${generation}: ${failed === undefined ? why : oneLine(failed.message)}\n`);
@@ -92,7 +108,9 @@ export const status: Run = async (context, input) => {
     }
     if (why !== said) context.out.note(`${name} waits: ${(said = why)}`);
     if (performance.now() - started > timeoutMs)
-      throw new BeigeError("timeout", `${name} is not rolled out after ${secondsText(timeoutMs)}: ${why}`, { hint: `beige describe ${name}` });
+      throw new BeigeError("timeout", `${name} is not rolled out after ${secondsText(timeoutMs)}: ${why}`, {
+        hint: `beige describe ${name}`,
+      });
     await pause(ms, undefined, { signal: context.signal });
   }
 };
@@ -102,7 +120,9 @@ function losers(before: Resource, after: Resource): readonly string[] {
   const owned = (object: Resource): ReadonlyMap<string, string> =>
     new Map((object.metadata.managedFields ?? []).map(({ manager, fieldsV1 }) => [manager, JSON.stringify(fieldsV1)]));
   const now = owned(after);
-  return [...owned(before)].flatMap(([manager, fields]) => (/^(apply|source)\//.test(manager) && now.get(manager) !== fields ? [manager] : []));
+  return [...owned(before)].flatMap(([manager, fields]) =>
+    /^(apply|source)\//.test(manager) && now.get(manager) !== fields ? [manager] : [],
+  );
 }
 
 export const undo: Run = async (context, input) => {
@@ -112,11 +132,22 @@ export const undo: Run = async (context, input) => {
   const given = word(input, "to-revision");
   const { generation } = object.metadata;
   const before = revisions.find((each) => each.revision < generation)?.revision;
-  if (given === undefined && before === undefined) throw new BeigeError("invalid", `${name} has only its first revision`, { hint: `beige rollout history ${name}` });
+  if (given === undefined && before === undefined)
+    throw new BeigeError("invalid", `${name} has only its first revision`, { hint: `beige rollout history ${name}` });
   const to = revisionIn(revisions, given === undefined ? (before ?? 0) : positive(given, "--to-revision", 1_000_000_000), name);
   const { labels, annotations, resourceVersion } = object.metadata;
-  const metadata = { name: object.metadata.name, ...(target.namespace !== "" && { namespace: target.namespace }), resourceVersion, ...(labels && { labels }), ...(annotations && { annotations }) };
-  const query = new URLSearchParams({ fieldManager: MANAGER, ...(on(input, "dry-run") && { dryRun: "All" }), ...(on(input, "force-conflicts") && { force: "true" }) });
+  const metadata = {
+    name: object.metadata.name,
+    ...(target.namespace !== "" && { namespace: target.namespace }),
+    resourceVersion,
+    ...(labels && { labels }),
+    ...(annotations && { annotations }),
+  };
+  const query = new URLSearchParams({
+    fieldManager: MANAGER,
+    ...(on(input, "dry-run") && { dryRun: "All" }),
+    ...(on(input, "force-conflicts") && { force: "true" }),
+  });
   const body = { apiVersion: object.apiVersion, kind: target.kind.kind, metadata, spec: to.spec };
   const after = await context.client.get<Resource>({ method: "PUT", path: `${pathOf(target)}?${query.toString()}`, body });
   const dry = on(input, "dry-run") ? " (dry run)" : "";
@@ -126,7 +157,8 @@ export const undo: Run = async (context, input) => {
   }
   await context.out.write(`${name} rolled back to revision ${to.revision}, as revision ${after.metadata.generation}${dry}\n`);
   const still = losers(object, after);
-  if (still.length > 0) context.out.note(`its manifests (${still.map(oneLine).join(", ")}) still say otherwise: change them before the next apply`);
+  if (still.length > 0)
+    context.out.note(`its manifests (${still.map(oneLine).join(", ")}) still say otherwise: change them before the next apply`);
   return 0;
 };
 

@@ -46,8 +46,8 @@ export class SetRefusal extends BeigeError {
   }
 }
 
-/** Objects that are looked at side by side while planning. */
-const LOOKS = 8;
+/** Objects that are looked at side by side while planning: a person waits, and each look waits for the container engine. */
+const LOOKS = 32;
 
 const invalid = (problems: readonly Problem[]): SetRefusal => new SetRefusal("problems", "the manifests are not valid", { problems });
 

@@ -2,7 +2,7 @@
 import { lostFields, SOURCE } from "../../core/guard.ts";
 import type { FieldChange } from "../../core/kind.ts";
 import { refKey, refName, type Ref, type Resource } from "../../core/resource.ts";
-import type { StackRecord, StackRequest } from "../../core/source.ts";
+import { BEING_DELETED, type StackRecord, type StackRequest } from "../../core/source.ts";
 import type { Shelf } from "../../core/world.ts";
 import type { Store } from "../store.ts";
 
@@ -27,12 +27,12 @@ export const managerOf = (source: string): string => `${SOURCE}${source}`;
 /** Each value is parsed once as long as it does not change. */
 export function createRecords(shelf: Shelf): Records {
   const parsed = new Map<string, { readonly text: string; readonly value: unknown }>();
-  function read<T>(key: string): T | undefined {
+  function read(key: string): unknown {
     const text = shelf.get(key);
     if (text === undefined) return undefined;
     const known = parsed.get(key);
-    if (known?.text === text) return known.value as T;
-    const value = JSON.parse(text) as T;
+    if (known?.text === text) return known.value;
+    const value: unknown = JSON.parse(text);
     parsed.set(key, { text, value });
     return value;
   }
@@ -42,8 +42,8 @@ export function createRecords(shelf: Shelf): Records {
     request: `${PREFIX}${source}/request`,
   });
   return {
-    get: (source) => read<StackRecord>(keys(source).record),
-    owned: (source) => read<Owned>(keys(source).owned) ?? [],
+    get: (source) => read(keys(source).record) as StackRecord | undefined,
+    owned: (source) => (read(keys(source).owned) as Owned | undefined) ?? [],
     request(source) {
       const text = shelf.get(keys(source).request);
       return text === undefined ? undefined : (JSON.parse(text) as StackRequest);
@@ -85,7 +85,8 @@ export function driftOf(store: Store, source: string, owned: Owned): readonly Fi
   for (const { ref, fields } of owned) {
     if (found.length >= DRIFT_MAX) break;
     const object = store.objects.get(ref);
-    if (object === undefined || object.metadata.deletionTimestamp !== undefined) found.push({ path: refName(ref), after: "deleted" });
+    if (object === undefined) found.push({ path: refName(ref), after: "deleted" });
+    else if (object.metadata.deletionTimestamp !== undefined) found.push({ path: refName(ref), after: BEING_DELETED });
     else {
       const now = ownFields(object, source);
       if (now === fields || JSON.stringify(now) === JSON.stringify(fields)) continue;

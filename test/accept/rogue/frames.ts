@@ -1,6 +1,6 @@
 // What a rogue agent says on its own socket: another's name, another's token, and far too much.
 import assert from "node:assert/strict";
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { until } from "../../gateway.ts";
 import { node, type Ground } from "./ground.ts";
@@ -135,6 +135,10 @@ const ATTACKS: Readonly<Record<string, string>> = {
     const part = Buffer.alloc(1 << 20, "x");
     const flood = () => { const s = open(); let sent = 0; const more = () => { while (sent < 64 && !s.destroyed) { sent++; count++; if (!s.write(part)) return s.once("drain", more); } s.end("\\n"); }; s.on("connect", more); s.on("close", () => over || setTimeout(flood, 10)); };
     for (let i = 0; i < 8; i++) flood();`,
+  "lines just too long, again and again": `
+    const part = Buffer.alloc(2200000, "x");
+    const again = () => { const s = open(); s.on("connect", () => s.write(part)); s.on("close", () => over || setTimeout(again, 1)); s.resume(); };
+    for (let i = 0; i < 64; i++) again();`,
   "half frames": `
     const half = JSON.stringify({type: "tool_request", tool: "memory", args: ["x".repeat(1900000)]}).slice(0, -3);
     for (let i = 0; i < 60; i++) { const s = open(); s.on("connect", () => s.write(half)); }
@@ -192,7 +196,6 @@ async function hostileClients(ground: Ground): Promise<string> {
     const median = quantile(times, 0.5);
     worst = Math.max(worst, median);
     peak = Math.max(peak, grown);
-    if (process.env["DEBUG_ROGUE"]) console.log(what, grown, field(ground, "VmRSS") - before);
     assert.ok(
       median < calm * SLOWER + SLACK_MS,
       `${what}: a launcher call of the other agent takes ${median.toFixed(1)} ms instead of ${calm.toFixed(1)} ms`,
