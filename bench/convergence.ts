@@ -9,7 +9,7 @@ import { createOptions } from "../sandbox/docker/shape.ts";
 import { guestPath } from "../sandbox/guest.ts";
 import { systemClock } from "../src/adapters/clock.ts";
 import { LABEL, type SandboxSpec } from "../src/core/sandbox.ts";
-import { ENGINE, type Fleet, names, stackOf } from "./fleet.ts";
+import { atEnd, ENGINE, type Fleet, names, stackOf } from "./fleet.ts";
 import { atMost, interleaved, type Line, timed, within } from "./measure.ts";
 import { countingProxy } from "./proxy.ts";
 
@@ -43,11 +43,11 @@ async function equalOptions(fleet: Fleet, folder: string, label: string): Promis
 }
 
 /** The floor: nothing but create and start, four containers at a time. */
-async function makeRaw(docker: Dockerode, wanted: readonly Options[]): Promise<void> {
+async function makeRaw(docker: Dockerode, wanted: readonly Options[], ended: AbortSignal): Promise<void> {
   const left = [...wanted];
   const worker = async (): Promise<void> => {
-    for (let options = left.pop(); options !== undefined; options = left.pop()) {
-      const container = await docker.createContainer(options as Dockerode.ContainerCreateOptions);
+    for (let options = left.pop(); options !== undefined && !ended.aborted; options = left.pop()) {
+      const container = await docker.createContainer(options);
       await container.start();
     }
   };
@@ -65,6 +65,14 @@ async function cold(fleet: Fleet): Promise<Line> {
   const label = `bench-${randomBytes(6).toString("hex")}`;
   const folder = mkdtempSync(join(tmpdir(), "beige-bench-raw-"));
   const stack = stackOf(names);
+  const ended = new AbortController();
+  let making: Promise<void> = Promise.resolve();
+  atEnd.push(async () => {
+    ended.abort();
+    await making.catch(() => undefined);
+    await removeRaw(docker, label);
+    rmSync(folder, { recursive: true, force: true });
+  });
   try {
     // Provider and plugin stand from here on; the first twenty warm everything up.
     await gateway.apply(stack);
@@ -76,11 +84,11 @@ async function cold(fleet: Fleet): Promise<Line> {
     const raw = async (): Promise<number> => {
       // As many other containers are there in either turn.
       await fleet.disband();
-      const took = await timed(() => makeRaw(docker, wanted));
+      const took = await timed(() => (making = makeRaw(docker, wanted, ended.signal)));
       await removeRaw(docker, label);
       return took;
     };
-    const pair = await interleaved({ turns: 4, warmUp: 0 }, ours, raw);
+    const pair = await interleaved({ turns: 6, warmUp: 0 }, ours, raw);
     await gateway.apply(stack);
     return atMost(
       { line: "cold convergence of 20 agents, until Ready", unit: "ms", limit: 1.2, note: "floor: create+start, 4 at a time" },

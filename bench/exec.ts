@@ -50,7 +50,7 @@ async function coreExec(fleet: Fleet, container: Dockerode.Container): Promise<L
   const door = caller(fleet.gateway);
   try {
     const pair = await interleaved(
-      { turns: 60, warmUp: 8 },
+      { turns: 120, warmUp: 8 },
       () => timed(() => door.exec("true")),
       () => timed(() => bareExec(container)),
     );

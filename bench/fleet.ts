@@ -33,6 +33,9 @@ export const agentName = (i: number): string => `fleet-${i}`;
 export const names: readonly string[] = Array.from({ length: AGENTS }, (_, i) => agentName(i));
 export const stackOf = (agents: readonly string[]): string => COMMON + agents.map(agent).join("");
 
+/** What is done at the end whatever happens, also when somebody presses Ctrl-C. */
+export const atEnd: (() => Promise<void>)[] = [];
+
 export interface Fleet {
   readonly gateway: Gateway;
   readonly docker: Dockerode;
@@ -55,6 +58,7 @@ async function disband(gateway: Gateway): Promise<void> {
 /** A gateway with its stack on the disk, nothing applied yet. */
 export async function startFleet(program: string): Promise<Fleet> {
   const gateway = makeGateway({ program });
+  atEnd.push(() => gateway.clean());
   await gateway.start();
   const file = join(gateway.home, "fleet.yaml");
   writeFileSync(file, stackOf(names));

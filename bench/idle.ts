@@ -62,7 +62,7 @@ export async function idle({ gateway }: Fleet): Promise<readonly Line[]> {
       await pause(100);
     }
     const [value, floor] = [median(values), median(floors)];
-    const memory = { value, floor, ratio: value / floor, turns: SAMPLES };
+    const memory = { value, floor, ratio: value / floor, quiet: value / floor, turns: SAMPLES };
     process.kill(gateway.pid(), "SIGUSR1");
     const log = join(gateway.home, "daemon.err");
     const url = await until(() => /ws:\/\/\S+/.exec(readFileSync(log, "utf8"))?.[0], 10_000, "the debugger listens");

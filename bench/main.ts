@@ -6,7 +6,7 @@ import { auditing } from "./audit.ts";
 import { noopApply, version } from "./cli.ts";
 import { convergence } from "./convergence.ts";
 import { execution } from "./exec.ts";
-import { type Fleet, startFleet } from "./fleet.ts";
+import { atEnd, type Fleet, startFleet } from "./fleet.ts";
 import { idle } from "./idle.ts";
 import { install } from "./installed.ts";
 import type { Line } from "./measure.ts";
@@ -14,8 +14,8 @@ import { storing } from "./store.ts";
 
 interface Ground {
   /** Folder of the installed program. */
-  program(): string;
-  fleet(): Promise<Fleet>;
+  readonly program: () => string;
+  readonly fleet: () => Promise<Fleet>;
 }
 
 const PARTS: Readonly<Record<string, (ground: Ground) => Promise<readonly Line[]>>> = {
@@ -57,6 +57,11 @@ async function main(wanted: readonly string[]): Promise<void> {
   let installed: ReturnType<typeof install> | undefined;
   const program = (): string => (installed ??= install()).folder;
   let fleet: Promise<Fleet> | undefined;
+  const clean = async (): Promise<void> => {
+    for (const end of atEnd.splice(0).toReversed()) await end();
+    installed?.remove();
+  };
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => void clean().finally(() => process.exit(1)));
   const lines: Line[] = [];
   try {
     for (const [name, run] of Object.entries(PARTS)) {
@@ -66,8 +71,7 @@ async function main(wanted: readonly string[]): Promise<void> {
       console.error(`${name}: ${((performance.now() - from) / 1000).toFixed(0)} s`);
     }
   } finally {
-    await fleet?.then(({ gateway }) => gateway.clean());
-    installed?.remove();
+    await clean();
   }
   console.log(`\n${table(lines)}`);
   const met = lines.every((line) => line.met);

@@ -21,8 +21,12 @@ export interface Pair {
   readonly floor: number;
   /** Median of the ratios of neighbours: what slows the machine down for a while slows both of a pair. */
   readonly ratio: number;
+  /** Of the two lower quartiles: what it would be on a quieter machine. */
+  readonly quiet: number;
   readonly turns: number;
 }
+
+const lowerQuartile = (numbers: readonly number[]): number => numbers.toSorted((a, b) => a - b)[numbers.length >> 2] ?? Number.NaN;
 
 export function median(numbers: readonly number[]): number {
   const sorted = numbers.toSorted((a, b) => a - b);
@@ -56,7 +60,8 @@ export async function interleaved(
     floors.push(below);
   }
   const ratios = values.map((each, i) => each / (floors[i] ?? Number.NaN));
-  return { value: median(values), floor: median(floors), ratio: median(ratios), turns: how.turns };
+  const quiet = lowerQuartile(values) / lowerQuartile(floors);
+  return { value: median(values), floor: median(floors), ratio: median(ratios), quiet, turns: how.turns };
 }
 
 interface Told {
@@ -71,7 +76,9 @@ interface Told {
 /** A line whose value may be at most `limit` times its floor. */
 export function atMost(told: Told, pair: Pair): Line {
   const { line, unit, limit, scale = 1 } = told;
-  const note = [`${pair.turns} turns`, told.note].filter((part) => part !== undefined).join("; ");
+  const note = [`${pair.turns} turns, ${pair.quiet.toFixed(2)}x in the quiet quarter`, told.note]
+    .filter((part) => part !== undefined)
+    .join("; ");
   const met = pair.ratio <= limit;
   return { line, unit, value: pair.value * scale, floor: pair.floor * scale, ratio: pair.ratio, limit, met, note };
 }

@@ -13,6 +13,7 @@ import { stageOne, type Staged } from "../src/engine/apply/stage.ts";
 import { createLanguage } from "../src/engine/language.ts";
 import { openStore } from "../src/engine/store.ts";
 import { makeGateway, until } from "../test/gateway.ts";
+import { atEnd } from "./fleet.ts";
 import { atMost, interleaved, type Line, median, timed, within } from "./measure.ts";
 
 const OBJECTS = 1000;
@@ -129,6 +130,7 @@ async function transaction(): Promise<Line> {
 /** The longest time for which the gateway's event loop did nothing else, in ms, and how long the apply took. */
 async function stallOnce(program: string): Promise<{ readonly stallMs: number; readonly applyMs: number }> {
   const gateway = makeGateway({ program });
+  atEnd.push(() => gateway.clean());
   const out = join(gateway.home, "stall.json");
   const ask = async (): Promise<number> => {
     rmSync(out, { force: true });

@@ -26,7 +26,7 @@ export interface Schemas {
       [k: string]: string;
     };
     /**
-     * Notes that beige does not read.
+     * Notes. Those below beige.dev/ are read by beige; all others are yours.
      */
     annotations?: {
       [k: string]: string;

@@ -1,8 +1,9 @@
-// Writes what is derived from the schemas: schemas/types.ts and schemas/beige.json. `--check` compares instead.
-import { readFileSync, writeFileSync } from "node:fs";
+// Writes what is derived from the schemas: schemas/types.ts, schemas/beige.json and the pages of docs/reference. `--check` compares instead.
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { compile } from "json-schema-to-typescript";
+import { reference } from "./reference.ts";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const schemas = join(root, "schemas");
@@ -117,12 +118,13 @@ const when = (names: readonly string[], then: Json): Json => ({
   then,
 });
 
-const outputs: Record<string, string> = { "types.ts": await types(), "beige.json": editor() };
-for (const [name, text] of Object.entries(outputs)) {
-  const path = join(schemas, name);
+const pages = Object.entries(reference()).map(([name, text]) => [`docs/reference/${name}`, text] as const);
+const outputs = [["schemas/types.ts", await types()], ["schemas/beige.json", editor()], ...pages] as const;
+for (const [name, text] of outputs) {
+  const path = join(root, name);
   if (process.argv.includes("--check")) {
-    if (readFileSync(path, "utf8") !== text) {
-      console.error(`schemas/${name} is not what the schemas say; run: npm run gen`);
+    if (!existsSync(path) || readFileSync(path, "utf8") !== text) {
+      console.error(`${name} is not what the schemas say; run: npm run gen`);
       process.exitCode = 1;
     }
   } else writeFileSync(path, text);

@@ -1,6 +1,7 @@
 // The composition root: every port meets its implementation here, and nowhere else.
-import { existsSync, mkdirSync, readFileSync, realpathSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
+import { enableCompileCache } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { kinds } from "../controllers/index.ts";
@@ -12,6 +13,7 @@ import { createAuditReader } from "./adapters/audit/reader.ts";
 import { ensureCertificate } from "./adapters/certificate.ts";
 import { systemClock } from "./adapters/clock.ts";
 import { createWorkspaces } from "./adapters/disk.ts";
+import { openHome } from "./adapters/home.ts";
 import { createHost } from "./adapters/host.ts";
 import { createLog } from "./adapters/log.ts";
 import { createPi } from "./adapters/pi.ts";
@@ -36,7 +38,6 @@ import { coreToolSchemas } from "./gateway/tools.ts";
 import { createTurns } from "./gateway/turns.ts";
 
 const here = dirname(fileURLToPath(import.meta.url));
-const ROOM = 0o700;
 /** How old the container engine's state in a health answer may be, about. */
 const HEALTH_MS = 1000;
 
@@ -66,17 +67,6 @@ export interface Daemon {
   stop(): Promise<void>;
 }
 
-/** The folder of a gateway, with links resolved: Docker shows mounts that way, and another spelling would look like drift. */
-function openHome(path: string): string {
-  try {
-    mkdirSync(path, { recursive: true, mode: ROOM });
-    return realpathSync(path);
-  } catch (error) {
-    const hint = `ls -ld ${path}; or: export BEIGE_HOME=/another/folder`;
-    throw new BeigeError("unavailable", `${path} cannot be the gateway's folder: ${String(error)}`, { hint, cause: error });
-  }
-}
-
 /** package.json lies above src/ in a clone and above dist/src/ in a published package. */
 function packageVersion(): string {
   const path = [join(here, "../package.json"), join(here, "../../package.json")].find(existsSync);
@@ -87,9 +77,8 @@ function packageVersion(): string {
 function foundation(options: DaemonOptions) {
   const { home } = options;
   const logs = join(home, "logs");
-  mkdirSync(logs, { recursive: true, mode: ROOM });
   const host = createHost({ home });
-  const secrets = createSecrets({ host: host.policy, env: options.env, homeEnvFile: join(home, "env"), clock: systemClock });
+  const secrets = createSecrets({ host: () => host.policy(), env: options.env, homeEnvFile: join(home, "env"), clock: systemClock });
   const redact = (text: string): string => secrets.redact(text);
   const log = createLog({ file: join(logs, "gateway.log"), stderr: options.foreground, redact });
   const store = openStore({ home, clock: systemClock, random: systemRandom, log });
@@ -106,7 +95,7 @@ function gateway(base: ReturnType<typeof foundation>, options: DaemonOptions, en
   const sandbox = createDocker({ socketPath: options.engine, guest: guestPath(), clock, log });
   const builtins = join(here, "../plugins");
   const changed = (name: string): void => engine().wake({ kind: "Plugin", namespace: "", name });
-  const plugins = createPluginHost({ home, builtins, host: base.host.policy, secrets, log, clock, onChange: changed });
+  const plugins = createPluginHost({ home, builtins, host: () => base.host.policy(), secrets, log, clock, onChange: changed });
   const hooks = createHooks({ plugins, clock, log, redact });
   const { directory, shelf } = store;
   const { call, calls, tokens } = createCalls({
@@ -148,6 +137,8 @@ function gateway(base: ReturnType<typeof foundation>, options: DaemonOptions, en
 /** Starts a gateway on a home. Throws `conflict` when another one has it. */
 export async function startDaemon(given: DaemonOptions): Promise<Daemon> {
   const home = openHome(given.home);
+  // The agent loop's SDK is large: from the second start of a home on, its first chat takes two thirds of the time.
+  enableCompileCache(join(home, "cache"));
   const options = { ...given, home };
   const base = foundation(options);
   const { log, store } = base;
@@ -183,7 +174,17 @@ export async function startDaemon(given: DaemonOptions): Promise<Daemon> {
     trees,
   };
   const defaultHome = given.home === join(homedir(), ".beige");
-  engine = createEngine({ store, kinds, world, host: base.host.policy, home, defaultHome, clock: systemClock, random: systemRandom, log });
+  engine = createEngine({
+    store,
+    kinds,
+    world,
+    host: () => base.host.policy(),
+    home,
+    defaultHome,
+    clock: systemClock,
+    random: systemRandom,
+    log,
+  });
   const version = packageVersion();
   let engineState = "unknown";
   let lookedAtMs = Number.NEGATIVE_INFINITY;
@@ -234,8 +235,8 @@ export async function startDaemon(given: DaemonOptions): Promise<Daemon> {
     ...listening,
     async stop() {
       await Promise.all([api.close(), traffic.stop()]);
-      trees.close();
       await engine.stop();
+      trees.close();
       await traffic.sockets.closeAll();
       await traffic.plugins.stop();
       await Promise.all([base.audit.close(), base.control.close()]);

@@ -12,7 +12,7 @@ const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const pages = [
   "README.md",
   "CHANGELOG.md",
-  ...["docs", "docs/reference"].flatMap((folder) =>
+  ...["docs", "docs/ci", "docs/reference"].flatMap((folder) =>
     readdirSync(join(root, folder))
       .filter((name) => name.endsWith(".md"))
       .map((name) => `${folder}/${name}`),

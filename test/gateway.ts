@@ -131,7 +131,10 @@ export function makeGateway(
   let store: string | undefined;
 
   const request = (method: string, path: string, body?: unknown) => send(socket, method, path, body);
-  const ended = (): Promise<number | null> => new Promise((done) => (!child || child.exitCode !== null || child.signalCode ? done(child?.exitCode ?? null) : child.once("exit", (code) => done(code))));
+  const ended = (): Promise<number | null> =>
+    new Promise((done) =>
+      !child || child.exitCode !== null || child.signalCode ? done(child?.exitCode ?? null) : child.once("exit", (code) => done(code)),
+    );
 
   const gateway: Gateway = {
     home,
@@ -149,7 +152,11 @@ export function makeGateway(
     },
     async start(more = {}) {
       const log = join(home, "daemon.err");
-      child = spawn(process.execPath, [...NODE_FLAGS, daemon, "--schedules", ...(options.args ?? [])], { env: { ...env, ...more }, stdio: ["ignore", "ignore", "pipe"], cwd: root });
+      child = spawn(process.execPath, [...NODE_FLAGS, daemon, "--schedules", ...(options.args ?? [])], {
+        env: { ...env, ...more },
+        stdio: ["ignore", "ignore", "pipe"],
+        cwd: root,
+      });
       let err = "";
       child.stderr?.on("data", (part: Buffer) => {
         err = (err + part.toString()).slice(-20_000);
@@ -157,8 +164,14 @@ export function makeGateway(
       });
       const answer = await until(
         async () => {
-          if (child?.exitCode !== null && child?.exitCode !== undefined) throw new Error(`the gateway ended with ${child.exitCode}: ${err}`);
-          return existsSync(socket) ? request("GET", "/api/health").then((a) => (a.status === 200 ? a : undefined), () => undefined) : undefined;
+          if (child?.exitCode !== null && child?.exitCode !== undefined)
+            throw new Error(`the gateway ended with ${child.exitCode}: ${err}`);
+          return existsSync(socket)
+            ? request("GET", "/api/health").then(
+                (a) => (a.status === 200 ? a : undefined),
+                () => undefined,
+              )
+            : undefined;
         },
         30_000,
         "the gateway answers",
@@ -173,7 +186,10 @@ export function makeGateway(
       child?.kill("SIGKILL");
       await ended();
     },
-    containers: () => (store === undefined ? [] : docker("ps", "-aq", "--no-trunc", "--filter", `label=beige.dev/store=${store}`).split("\n").filter(Boolean)),
+    containers: () =>
+      store === undefined
+        ? []
+        : docker("ps", "-aq", "--no-trunc", "--filter", `label=beige.dev/store=${store}`).split("\n").filter(Boolean),
     async clean() {
       await gateway.kill();
       const ids = gateway.containers();

@@ -60,8 +60,9 @@ async function foldersSeen(w: World, agent: Agent, view: View): Promise<Pick<Age
   return { homeReal: home.real, others, mounts, ...(own === undefined ? {} : { workspace: own }) };
 }
 
-async function inspected(w: World, boxes: readonly SandboxListed[]): Promise<readonly SandboxSeen[]> {
-  const seen = await Promise.all(boxes.map((box) => w.sandbox.inspect(box.id)));
+/** `ahead` is what was asked for while the listing was on its way. */
+async function inspected(w: World, boxes: readonly SandboxListed[], ahead: SandboxSeen | undefined): Promise<readonly SandboxSeen[]> {
+  const seen = await Promise.all(boxes.map(async (box) => (box.id === ahead?.id ? ahead : w.sandbox.inspect(box.id))));
   return seen.filter((box) => box !== undefined);
 }
 
@@ -77,25 +78,30 @@ const NOTHING: AgentSeen = {
   sessions: 0,
 };
 
+function strays(listed: readonly SandboxListed[], ref: Ref, uid: string | undefined): AgentSeen["strays"] {
+  const others = listed.filter((box) => isOf(box, ref) && (uid === undefined || uidOf(box) !== uid));
+  return others.map((box) => ({ id: box.id, name: box.name, uid: uidOf(box) }));
+}
+
 export async function observeAgent(w: World, ref: Ref, agent: Agent | undefined, view: View): Promise<AgentSeen> {
-  const listed = await listBoxes(w);
-  const uid = agent?.metadata.uid;
-  // By uid first: what carries this object's uid is its own, whatever else its labels say.
-  const own = uid === undefined ? [] : listed.filter((box) => isAgents(box) && uidOf(box) === uid);
-  const strays = listed
-    .filter((box) => isOf(box, ref) && (uid === undefined || uidOf(box) !== uid))
-    .map((box) => ({ id: box.id, name: box.name, uid: uidOf(box) }));
-  if (agent === undefined || uid === undefined) return { ...NOTHING, strays };
-  const [containers, imageId, folders, kit] = await Promise.all([
-    inspected(w, own),
+  if (agent === undefined) return { ...NOTHING, strays: strays(await listBoxes(w), ref, undefined) };
+  const { uid } = agent.metadata;
+  const serving = w.state.active(uid);
+  // Nearly every agent has the container that serves and no other: it is asked for at once.
+  const [listed, ahead, imageId, folders, kit] = await Promise.all([
+    listBoxes(w),
+    serving === undefined ? undefined : w.sandbox.inspect(serving),
     imageIdOf(w, agent.spec.sandbox.image),
     foldersSeen(w, agent, view),
     kitSeen(w, agent, view),
   ]);
+  // By uid first: what carries this object's uid is its own, whatever else its labels say.
+  const own = listed.filter((box) => isAgents(box) && uidOf(box) === uid);
+  const containers = await inspected(w, own, ahead);
   const active = w.state.active(uid);
   return {
     containers,
-    strays,
+    strays: strays(listed, ref, uid),
     ...folders,
     kit,
     ...(active === undefined ? {} : { active }),

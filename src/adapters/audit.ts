@@ -54,11 +54,22 @@ const UNKNOWN: AuditOutcome = {
   error: "the gateway ended before the outcome was known",
 };
 
+/** Now as text; rows of one moment share it. */
+function createStamp(clock: Clock): () => string {
+  let at = { ms: Number.NaN, text: "" };
+  return () => {
+    const ms = clock.now();
+    if (at.ms !== ms) at = { ms, text: new Date(ms).toISOString() };
+    return at.text;
+  };
+}
+
 /** Rows as they may be written: bounded, and without secrets. */
 function rowMaker(clock: Clock, redact: (text: string) => string) {
+  const stamp = createStamp(clock);
   const word = (text: string): string => capText(redact(text), WORD_BYTES_MAX);
   return (call: string, phase: AuditRow["phase"], row: AuditCall, rest: Partial<AuditOutcome> = {}): Row => ({
-    ts: new Date(clock.now()).toISOString(),
+    ts: stamp(),
     call,
     phase,
     ...row,
@@ -169,15 +180,17 @@ export function createAudit(options: AuditOptions): AuditChain {
     );
   };
   let ready: Promise<void> | undefined;
+  let opened = false;
   const start = (): Promise<void> =>
-    (ready ??= repair().catch((error: unknown) => {
-      ready = undefined;
-      throw error;
-    }));
-  const add = async (row: Row, durable: boolean): Promise<void> => {
-    await start();
-    return commit.push(row, durable);
-  };
+    (ready ??= repair().then(
+      () => void (opened = true),
+      (error: unknown) => {
+        ready = undefined;
+        throw error;
+      },
+    ));
+  const add = (row: Row, durable: boolean): Promise<void> =>
+    opened ? commit.push(row, durable) : start().then(() => commit.push(row, durable));
   return {
     ready: start,
     begin: (call, row) => add(rowOf(call, "begin", row), true),

@@ -80,7 +80,10 @@ const envFinder =
     const own = Object.hasOwn(options.env, name) ? options.env[name] : undefined;
     const value = own ?? parseEnv((await readPrivate(options.homeEnvFile)) ?? "").get(name);
     if (value !== undefined && value !== "") return { value };
-    return { missing: `variable ${name} is not set for the gateway`, hint: `put ${name}=VALUE into ${options.homeEnvFile}, or set it and run: beige gateway restart` };
+    return {
+      missing: `variable ${name} is not set for the gateway`,
+      hint: `put ${name}=VALUE into ${options.homeEnvFile}, or set it and run: beige gateway restart`,
+    };
   };
 
 function programFinder(options: SecretsOptions): (name: string, command: readonly string[]) => Promise<Found> {

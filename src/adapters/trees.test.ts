@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, unlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -237,6 +237,25 @@ test("the commit and the branch are read by hand: loose, packed, detached, in a 
   expect(await checkout(join(base, "side/stacks"))).toEqual({ commit, branch: "side" });
   git("checkout", "-q", "--detach");
   expect(await checkout()).toEqual({ commit });
+});
+
+test("half a checkout is not read: git's lock says that it is at work, unless it was left behind", async () => {
+  put("a.yaml");
+  git("init", "-q");
+  const lock = join(base, ".git/index.lock");
+  writeFileSync(lock, "");
+  const busy = treesOf({ limits: { patienceMs: 300 } }).read(root, { vars: {} });
+  await expect(busy).rejects.toMatchObject({ code: "unavailable" });
+  const waiting = read();
+  setTimeout(() => {
+    put("b.yaml");
+    unlinkSync(lock);
+  }, 200);
+  expect((await waiting).files.map(({ name }) => name)).toEqual(["a.yaml", "b.yaml"]);
+  writeFileSync(lock, "");
+  const hourAgo = new Date(Date.now() - 3_600_000);
+  utimesSync(lock, hourAgo, hourAgo);
+  expect((await read()).files).toHaveLength(2);
 });
 
 test("what a planted git folder says is not believed beyond a commit's name, and nothing of it runs", async () => {

@@ -3,7 +3,7 @@ import { BeigeError } from "../core/errors.ts";
 import type { Tree, Trees } from "../core/source.ts";
 import type { Clock, Log } from "../core/world.ts";
 import { Moved } from "./trees/file.ts";
-import { checkoutOf } from "./trees/git.ts";
+import { checkoutOf, isChecking } from "./trees/git.ts";
 import { createNeeds, type Snapshot, type SnapshotLimits, takeSnapshot, type Vars } from "./trees/snapshot.ts";
 import { placeOf, WALK } from "./trees/walk.ts";
 import { createWatches, type StartWatch, type Watch } from "./watch.ts";
@@ -14,7 +14,7 @@ export interface TreeLimits extends SnapshotLimits {
   /** How long a folder may keep changing. */
   readonly patienceMs: number;
 }
-export const TREE: TreeLimits = { ...WALK, bytes: 64 * 1024 * 1024, gapMs: 100, patienceMs: 8_000 };
+export const TREE: TreeLimits = { ...WALK, bytes: 64 * 1024 * 1024, gapMs: 100, patienceMs: 3_000 };
 
 /** A watch that failed is tried again after this. */
 const WATCH_AGAIN_MS = 300_000;
@@ -56,7 +56,7 @@ export function createTrees(deps: TreesDeps): Trees & { close(): void } {
     try {
       const { root, place } = await placeOf(path);
       const snapshot = await takeSnapshot({ root, folder: path, limits }, vars, needsOf(path, vars));
-      return { place, snapshot };
+      return (await isChecking(root, clock.now())) ? undefined : { place, snapshot };
     } catch (error) {
       if (error instanceof Moved || (!last && error instanceof BeigeError && error.code === "not_found")) return undefined;
       throw error;

@@ -12,6 +12,8 @@ export type StartWatch = (path: string, onHint: () => void) => Watch;
 
 /** Several changes at once are one hint. */
 const GATHER_MS = 100;
+/** A folder that never rests is not looked at without rest. */
+const APART_MS = 500;
 /** Folders that hold no manifests and many files. */
 const SKIPPED = /(^|\/)(\.git|node_modules)(\/|$)/;
 
@@ -22,10 +24,12 @@ export function createWatches(deps: { readonly clock: Clock; readonly log: Log }
     let closed = false;
     let failedAt: number | undefined;
     let timer: { cancel(): void } | undefined;
+    let next = 0;
     const hint = (): void => {
       if (closed) return;
-      timer ??= clock.after(GATHER_MS, () => {
+      timer ??= clock.after(Math.max(GATHER_MS, next - clock.monotonic()), () => {
         timer = undefined;
+        next = clock.monotonic() + APART_MS;
         onHint();
       });
     };

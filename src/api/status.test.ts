@@ -4,9 +4,14 @@ import { failure, isInternal, Refusal } from "./status.ts";
 
 test("every error code has the HTTP status and reason of the one table", () => {
   for (const [code, entry] of Object.entries(ERRORS)) {
-    const status = failure(new BeigeError(code as ErrorCode, "what failed"));
+    const status = failure(new BeigeError(code as ErrorCode, "what failed", { problems: [{ message: "m" }] }));
     expect([status.code, status.reason, status.error?.code]).toEqual([entry.http, entry.reason, code]);
   }
+});
+
+test("an invalid request without a field to show is a bad request, since kubectl shows fields alone", () => {
+  const status = failure(new BeigeError("invalid", "the patch does not apply", { hint: "read it again" }));
+  expect([status.code, status.reason, status.message]).toEqual([400, "BadRequest", "the patch does not apply; read it again"]);
 });
 
 test("fields are written as Kubernetes writes them", () => {

@@ -123,13 +123,7 @@ test("a bad selector or version is an ordinary error, not a stream", async () =>
     400,
     expect.stringContaining("application/json"),
   ]);
-  for (const query of [
-    "&resourceVersion=abc",
-    "&resourceVersion=-1",
-    "&timeoutSeconds=soon",
-    "&allowWatchBookmarks=maybe",
-    "&watch=1",
-  ])
+  for (const query of ["&resourceVersion=abc", "&resourceVersion=-1", "&timeoutSeconds=soon", "&allowWatchBookmarks=maybe", "&watch=1"])
     expect([400, 422]).toContain((await watching(query)).response.statusCode);
 });
 

@@ -83,6 +83,9 @@ function connect(socket: string, signal: AbortSignal | undefined): Promise<Socke
   });
 }
 
+/** Whether somebody listens; throws as any request would. Costs a tenth of a request. */
+export const reach = async (socket: string, signal?: AbortSignal): Promise<void> => void (await connect(socket, signal)).destroy();
+
 function requestText(ask: Ask): Buffer {
   if (/[\r\n\0 ]/.test(ask.path)) throw new BeigeError("internal", "a request path holds a space or a line break");
   const body = ask.body === undefined ? undefined : Buffer.from(JSON.stringify(ask.body));

@@ -207,7 +207,7 @@ test("schema prints what editors read, and knows the short names", async () => {
 test("completion knows verbs, flags and kinds without a gateway", async () => {
   const made = await open();
   const words = async (...given: string[]): Promise<string[]> => (await made.run(["__complete", "--", ...given])).out.trim().split("\n");
-  expect(await words("ap")).toEqual(["apply"]);
+  expect(await words("app")).toEqual(["apply"]);
   expect(await words("audit", "")).toEqual(["tail", "verify", "anchor"]);
   expect(await words("get", "agents", "--sel")).toEqual(["--selector"]);
   expect(await words("get", "pl")).toEqual(["plugins", "plugin/"]);

@@ -3,7 +3,7 @@ import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, write
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { BeigeError } from "../core/errors.ts";
-import { createClient } from "./client.ts";
+import { createClient, reach } from "./client.ts";
 import type { Context } from "./flags.ts";
 import { daemonFile, socketOf } from "./place.ts";
 
@@ -174,9 +174,11 @@ export async function stopGateway(context: Context, timeoutMs: number): Promise<
 /** Makes sure that a gateway answers; starts one in the background unless told not to. */
 export async function ensureGateway(context: Context, mayStart: boolean): Promise<void> {
   if (!mayStart) return;
-  const seen = await health(context.home, context.signal);
-  if (seen.up) return;
-  if (seen.error && !/no gateway answers/.test(seen.error.message)) throw seen.error;
+  try {
+    return await reach(socketOf(context.home), context.signal);
+  } catch (error) {
+    if (!(error instanceof BeigeError) || !/no gateway answers/.test(error.message)) throw error;
+  }
   context.out.note(
     `no gateway is running for ${context.home}: starting one in the background (schedules do not fire; beige gateway stop ends it)`,
   );

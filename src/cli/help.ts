@@ -42,9 +42,13 @@ export function overview(verbs: readonly Verb[]): string {
       const group = groupOf(name, verbs);
       return group.length === 0 ? [] : [[name, group.map((each) => each.name.slice(name.length + 1)).join(", ")]];
     });
+  const shown = new Set(GROUPS.flatMap(([, names]) => names));
+  const others = [...new Set(verbs.map((verb) => verb.name.split(" ")[0] ?? ""))].filter(
+    (name) => !name.startsWith("__") && !shown.has(name),
+  );
   const width = Math.max(...GROUPS.flatMap(([, names]) => names).map((name) => name.length));
   const body = GROUPS.map(([title, names]) => `${title}\n${table(rows(names).map(([a, b]) => [a.padEnd(width), b]))}`).join("\n");
-  return `${TITLE}\n\n${body}\n\nbeige VERB --help   its flags and examples      beige help exit-codes      beige help --json\n`;
+  return `${TITLE}\n\n${body}\nAlso\n  ${others.join(", ")}\n\nbeige VERB --help   its flags and examples      beige help exit-codes      beige help --json\n`;
 }
 
 const flagText = (flag: Flag): string =>

@@ -218,11 +218,17 @@ function run(nodes: readonly Node[], root: unknown, current: unknown): string {
     .join("");
 }
 
-/** What one path finds, written `{.a.b}`, `.a.b` or `a.b`. Throws `invalid` in kubectl's words. */
+/** What one path finds, written `{.a.b}`, `.a.b` or `a.b`; nothing where a list is too short. Throws `invalid` in kubectl's words. */
 export function pathValues(text: string, value: unknown): readonly unknown[] {
   const bare = /^\{(.*)\}$/s.exec(text.trim())?.[1]?.trim() ?? text.trim();
   if (bare === "" || bare.length > TEMPLATE_MAX) throw wrong(`"${bare.slice(0, 40)}" is no path`);
-  return walk([value], parsePath(/^[.[@$]/.test(bare) ? bare : `.${bare}`).steps);
+  const { steps } = parsePath(/^[.[@$]/.test(bare) ? bare : `.${bare}`);
+  try {
+    return walk([value], steps);
+  } catch (error) {
+    if (error instanceof BeigeError && error.message.includes("out of bounds")) return [];
+    throw error;
+  }
 }
 
 /** A value in one line, as templates print it. */

@@ -39,5 +39,9 @@ test("a gateway without a port for kubectl is told with the command that gives i
 
 test("names that would break the configuration are refused", async () => {
   await open("https://127.0.0.1:7443");
-  for (const args of [["-n", "a b"], ["--context", "x\ny"]]) expect((await at.run(["kubeconfig", ...args])).code).toBe(2);
+  for (const args of [
+    ["-n", "a b"],
+    ["--context", "x\ny"],
+  ])
+    expect((await at.run(["kubeconfig", ...args])).code).toBe(2);
 });

@@ -1,5 +1,4 @@
 import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
 import { mergePatch } from "../core/diff.ts";
@@ -156,13 +155,12 @@ function editor(made: Stand, ...scripts: readonly string[]): Readonly<Record<str
     `#!/bin/sh\nn=$(cat ${made.home}/opened 2>/dev/null | wc -l)\ncp "$1" ${made.home}/seen-$n\necho x >> ${made.home}/opened\ncase $n in\n${cases}\nesac\n`,
   );
   chmodSync(path, 0o755);
-  return { EDITOR: path };
+  return { EDITOR: path, TMPDIR: made.home };
 }
-const kept = (): readonly string[] => readdirSync(tmpdir()).filter((name) => name.startsWith("beige-edit-"));
+const kept = (made: Stand): readonly string[] => readdirSync(made.home).filter((name) => name.startsWith("beige-edit-"));
 
 test("edit opens what a manifest would hold and writes it back under the version that was read", async () => {
   const there = await gateway();
-  const before = kept();
   const ran = await there.made.run(["edit", "schedule/morning"], {
     env: editor(there.made, `sed -i 's/suspend: false/suspend: true/' "$1"`),
   });
@@ -174,7 +172,7 @@ test("edit opens what a manifest would hold and writes it back under the version
     },
   ]);
   expect(readFileSync(join(there.made.home, "seen-0"), "utf8")).not.toMatch(/managedFields|creationTimestamp|status/);
-  expect(kept()).toEqual(before);
+  expect(kept(there.made)).toEqual([]);
 });
 
 test.each([
@@ -292,6 +290,9 @@ test("wait goes on until an object is there and has a value", async () => {
     err: expect.stringContaining("it does not exist yet"),
   });
   expect((await made.run(["wait", "schedule/morning", "--for=jsonpath="])).code).toBe(2);
+  expect((await made.run(["wait", "schedule/morning", "--for=jsonpath={.a[b]}"])).code).toBe(2);
+  const late = await made.run(["wait", "schedule/morning", "--for=jsonpath={.metadata.list[2].x}=1", "--timeout", "200ms"]);
+  expect(late).toMatchObject({ code: 6, err: expect.stringContaining("there is nothing yet") });
 });
 
 const condition = (status: string, reason = "Ready", message = "") => ({

@@ -10,7 +10,7 @@ const MANIFEST_MAX_BYTES = 4 * 1024 * 1024;
 const TEXT_MAX_BYTES = 256 * 1024;
 const FILES_MAX = 10_000;
 
-const isManifest = (name: string): boolean => /\.(ya?ml|json)$/.test(name) && !name.startsWith(".");
+export const isManifest = (name: string): boolean => /\.(ya?ml|json)$/.test(name) && !name.startsWith(".");
 
 /** Manifests of a folder in name order. Hidden files and folders are left alone, links to folders are not followed. */
 function folderFiles(folder: string, deep: boolean): string[] {
@@ -103,7 +103,7 @@ export function reasonOf(error: unknown): string {
   return (code !== undefined ? known[code] : undefined) ?? (error instanceof Error ? error.message : String(error));
 }
 
-function manifest(context: Context, name: string, folder: string, text: string): ManifestFile {
+export function manifest(context: Context, name: string, folder: string, text: string): ManifestFile {
   const named = scanVariables(text).flatMap((variable) => {
     const value = context.env[variable];
     return value === undefined ? [] : [[variable, value] as const];

@@ -10,7 +10,8 @@ export interface NeatOptions {
   readonly escape?: boolean;
 }
 
-function escaped(value: unknown): unknown {
+/** Doubles `$` in every text where a manifest would read a variable. */
+export function escaped(value: unknown): unknown {
   if (typeof value === "string") return escapeVariables(value);
   if (Array.isArray(value)) return value.map(escaped);
   if (typeof value !== "object" || value === null) return value;

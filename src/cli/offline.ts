@@ -1,22 +1,27 @@
 // What needs no gateway: reading, checking and comparing manifests. Loaded only by the verbs that use it, since it brings the YAML reader and the validators.
 import type { ManifestFile, ObjectPlan, StackPlan } from "../core/control.ts";
 import { cronProblem, zoneProblem } from "../core/cron.ts";
-import { diffMetadata, diffSpecs } from "../core/diff.ts";
+import { diffMetadata, diffSpecs, jsonPatch } from "../core/diff.ts";
 import { BeigeError, type Problem } from "../core/errors.ts";
 import { order } from "../core/graph.ts";
+import type { FieldChange } from "../core/kind.ts";
 import { type ManifestDocument, readManifests, toYaml } from "../core/manifest.ts";
 import { normalise } from "../core/normalise.ts";
 import { type Ref, refKey } from "../core/resource.ts";
 import { validateDocument, validateHost } from "../core/validate.ts";
 import { answerFiles } from "./manifests.ts";
+import { MARK, type Snapshot } from "./snapshot.ts";
 
 interface Read {
   readonly documents: readonly ManifestDocument[];
   readonly problems: readonly Problem[];
 }
 
+/** Where the text files that manifests name come from: the disk, or the commit that the manifests come from. */
+type Answer = typeof answerFiles;
+
 /** Reads the manifests and the text files that they name, which lie below each manifest's folder. */
-function read(files: readonly ManifestFile[]): Read {
+function read(files: readonly ManifestFile[], answer: Answer): Read {
   const first = readManifests(files);
   if (first.needFiles.length === 0) return first;
   const answered: ManifestFile[] = [];
@@ -24,7 +29,7 @@ function read(files: readonly ManifestFile[]): Read {
   for (const file of files) {
     try {
       answered.push(
-        ...answerFiles(
+        ...answer(
           [file],
           first.needFiles.filter((need) => need.manifest === file.name),
         ),
@@ -44,12 +49,15 @@ function read(files: readonly ManifestFile[]): Read {
 }
 
 /** Every problem that can be seen without the gateway. */
-export function check(files: readonly ManifestFile[]): {
+export function check(
+  files: readonly ManifestFile[],
+  answer: Answer = answerFiles,
+): {
   readonly problems: readonly Problem[];
   readonly objects: number;
   readonly documents: readonly ManifestDocument[];
 } {
-  const { documents, problems } = read(files);
+  const { documents, problems } = read(files, answer);
   const all = [...problems, ...documents.flatMap((document) => [...validateDocument(document), ...timeProblems(document)])];
   return { problems: all.toSorted(byPlace(files.map((file) => file.name))), objects: documents.length, documents };
 }
@@ -90,24 +98,77 @@ function held(documents: readonly ManifestDocument[]): readonly Held[] {
   });
 }
 
+/** Objects of a snapshot, in their one spelling. */
+function heldIn(snapshot: Snapshot): readonly Held[] {
+  return snapshot.items.map((item) => {
+    const { metadata, spec } = normalise(item.kind, item) as unknown as Omit<Held, "ref">;
+    return { ref: { kind: item.kind, namespace: metadata.namespace ?? "", name: metadata.name }, kind: item.kind, metadata, spec };
+  });
+}
+
+const written = ({ metadata: { labels, annotations }, spec }: Held): object => ({
+  metadata: { ...(labels && { labels }), ...(annotations && { annotations }) },
+  spec,
+});
+
+/** RFC 6902, as the gateway's plans have it. */
+const patchOf = (before: Held | undefined, after: Held | undefined): NonNullable<ObjectPlan["patch"]> =>
+  after === undefined
+    ? [{ op: "remove", path: "" }]
+    : before === undefined
+      ? [{ op: "add", path: "", value: written(after) }]
+      : jsonPatch(written(before), written(after));
+
+/** What a redacted snapshot does not tell is not known to differ. */
+const isHidden = (field: FieldChange): boolean => field.before === MARK;
+
 function planOne(before: Held | undefined, after: Held | undefined): ObjectPlan {
   const ref = (after ?? before)?.ref as Ref;
-  const fields = [...diffMetadata(before?.metadata, after?.metadata), ...diffSpecs(ref.kind, before?.spec, after?.spec)];
+  const fields = [...diffMetadata(before?.metadata, after?.metadata), ...diffSpecs(ref.kind, before?.spec, after?.spec)].filter(
+    (field) => !isHidden(field),
+  );
   const forces = before && after ? fields.find((field) => field.forces === true)?.path : undefined;
   const verb = !before ? "create" : !after ? "delete" : fields.length === 0 ? "unchanged" : forces === undefined ? "update" : "replace";
   const why = verb === "delete" ? (["prune"] as const) : (["spec"] as const);
-  return { ref, verb, why, fields: before && after ? fields : [], drift: [], actions: [], ...(forces !== undefined && { forces }) };
+  const shown = verb === "delete" ? [] : fields;
+  const patch = verb === "unchanged" ? [] : patchOf(before, after);
+  return { ref, verb, why, fields: shown, drift: [], actions: [], patch, ...(forces !== undefined && { forces }) };
+}
+
+/** What manifests are compared with. */
+export type Before =
+  | { readonly files: readonly ManifestFile[] }
+  /** Of a commit: what was wrong there is what a change may mend, so only what is right is compared. */
+  | { readonly files: readonly ManifestFile[]; readonly answer: Answer }
+  | { readonly snapshot: Snapshot };
+
+interface Compared {
+  readonly plan?: StackPlan;
+  readonly problems: readonly Problem[];
+  /** Problems of the commit that is compared with. */
+  readonly passedOver: number;
+}
+
+function heldBefore(before: Before): {
+  readonly objects: readonly Held[];
+  readonly problems: readonly Problem[];
+  readonly passedOver: number;
+} {
+  if ("snapshot" in before) return { objects: heldIn(before.snapshot), problems: [], passedOver: 0 };
+  const { documents, problems } = check(before.files, "answer" in before ? before.answer : answerFiles);
+  if (!("answer" in before)) return { objects: problems.length > 0 ? [] : held(documents), problems, passedOver: 0 };
+  const right = documents.filter((document) => document.ref !== undefined && validateDocument(document).length === 0);
+  return { objects: held(right), problems: [], passedOver: problems.length };
 }
 
 /** Compares two sets of manifests by their normalised specs: what only the older one has is deleted. What runs is not looked at, so sessions and drift are not known. */
-export function planAgainst(
-  after: readonly ManifestFile[],
-  before: readonly ManifestFile[],
-): { readonly plan?: StackPlan; readonly problems: readonly Problem[] } {
-  const [now, then] = [check(after), check(before)];
+export function planAgainst(after: readonly ManifestFile[], before: Before): Compared {
+  const now = check(after);
+  const then = heldBefore(before);
+  const { passedOver } = then;
   const problems = [...now.problems, ...then.problems];
-  if (problems.length > 0) return { problems };
-  const old = new Map(held(then.documents).map((object) => [refKey(object.ref), object]));
+  if (problems.length > 0) return { problems, passedOver };
+  const old = new Map(then.objects.map((object) => [refKey(object.ref), object]));
   const { ordered } = order(held(now.documents), () => []);
   const wanted = new Set(ordered.map((object) => refKey(object.ref)));
   const gone = [...old.values()].filter((object) => !wanted.has(refKey(object.ref)));
@@ -123,7 +184,7 @@ export function planAgainst(
     delete: count("delete"),
     unchanged: count("unchanged"),
   };
-  return { problems, plan: { objects, summary, left: [] } };
+  return { problems, passedOver, plan: { objects, summary, left: [] } };
 }
 
 /** The objects that manifests name, whether or not they are valid otherwise. */

@@ -334,7 +334,7 @@ test("wait ends when the newest spec is Ready, and says what was missing when th
     code: 6,
     err: expect.stringContaining("ImageMissing: beige:1.5 not found") as string,
   });
-  expect(await made.run(["wait", "agent/none"])).toMatchObject({ code: 1 });
+  expect(await made.run(["wait", "agent/none", "--timeout", "300ms"])).toMatchObject({ code: 6 });
   expect(await made.run(["wait", "agent/none", "--for=delete"])).toMatchObject({ code: 0, out: "agent/none is gone\n" });
   expect(await made.run(["wait", "agent/b", "--for", "condition=Ready=False"])).toMatchObject({ code: 0 });
   expect(await made.run(["wait", "agent/b", "--for", "lunch=later"])).toMatchObject({ code: 2 });

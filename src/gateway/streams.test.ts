@@ -53,6 +53,7 @@ test("a command that ends while its input is open is not waited for", async () =
   let release = (): void => undefined;
   async function* open(): AsyncIterable<Uint8Array> {
     await new Promise<void>((resolve) => (release = resolve));
+    yield Buffer.from("too late");
   }
   expect(await run("exit 2", { output, input: open() })).toMatchObject({ exitCode: 2 });
   release();

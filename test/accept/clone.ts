@@ -24,7 +24,10 @@ export async function clone(): Promise<string> {
   mkdirSync(home);
   copyTree(copy);
   // The machine's own Node, not the one that runs this.
-  const path = (process.env.PATH ?? "").split(":").filter((part) => !part.includes("node_modules")).join(":");
+  const path = (process.env.PATH ?? "")
+    .split(":")
+    .filter((part) => !part.includes("node_modules"))
+    .join(":");
   const env = { PATH: path, HOME: home, BEIGE_LISTEN: "none", NODE_EXTRA_CA_CERTS: process.env.NODE_EXTRA_CA_CERTS ?? "" };
   const npm = (...args: string[]) => spawnSync("npm", args, { cwd: copy, env, encoding: "utf8", timeout: 300_000 });
   const npx = (...args: string[]) => spawnSync("npx", ["beige", ...args], { cwd: copy, env, encoding: "utf8", timeout: 60_000 });
@@ -37,9 +40,21 @@ export async function clone(): Promise<string> {
     assert.equal(second.status, 0, second.stdout + second.stderr);
     assert.match(second.stdout, /unchanged/, second.stdout);
     const store = /"store":\s*"([0-9a-f-]+)"/.exec(npx("gateway", "status", "-o", "json").stdout)?.[1] ?? "";
-    const changes = ["create", "start", "stop", "kill", "die", "destroy", "rename", "update"].flatMap((event) => ["--filter", `event=${event}`]);
+    const changes = ["create", "start", "stop", "kill", "die", "destroy", "rename", "update"].flatMap((event) => [
+      "--filter",
+      `event=${event}`,
+    ]);
     const filters = ["--filter", `label=beige.dev/store=${store}`, "--filter", "type=container", ...changes];
-    const events = docker("events", "--since", since, "--until", String(Math.ceil(Date.now() / 1000)), ...filters, "--format", "{{.Action}}");
+    const events = docker(
+      "events",
+      "--since",
+      since,
+      "--until",
+      String(Math.ceil(Date.now() / 1000)),
+      ...filters,
+      "--format",
+      "{{.Action}}",
+    );
     assert.deepEqual(events.split("\n").filter(Boolean), [], "the second run changes no container");
     const diff = npx("diff", "-f", "manifests/quickstart.yaml");
     assert.equal(diff.status, 0, diff.stdout + diff.stderr);

@@ -42,7 +42,11 @@ interface Entry {
   readonly type?: string;
   readonly message?: { readonly role?: string; readonly content?: unknown };
 }
-const entries = (gateway: Gateway): readonly Entry[] => sessionText(gateway).split("\n").filter(Boolean).map((line) => JSON.parse(line) as Entry);
+const entries = (gateway: Gateway): readonly Entry[] =>
+  sessionText(gateway)
+    .split("\n")
+    .filter(Boolean)
+    .map((line) => JSON.parse(line) as Entry);
 const texts = (list: readonly Entry[], role: string): readonly string[] =>
   list.filter((entry) => entry.message?.role === role).map((entry) => JSON.stringify(entry.message?.content));
 
@@ -63,7 +67,11 @@ export async function crash(moments: number): Promise<string> {
     for (let round = 0; round < moments; round += 1) {
       const text = `work number-${round}-`;
       let taken = false;
-      const reading = gateway.stream("/api/agents/worker/prompt", { text }, (line: { type: string }) => (taken ||= line.type === "session"));
+      const reading = gateway.stream(
+        "/api/agents/worker/prompt",
+        { text },
+        (line: { type: string }) => (taken ||= line.type === "session"),
+      );
       await pause(Math.random() * 900);
       await gateway.kill();
       await reading;

@@ -36,7 +36,10 @@ export async function record(): Promise<string> {
     assert.ok(JSON.stringify(outside.body).includes(REFUSAL), JSON.stringify(outside.body));
 
     const log = join(gateway.home, "logs/audit.jsonl");
-    const rows = readFileSync(log, "utf8").split("\n").filter(Boolean).map((line) => JSON.parse(line) as { tool: string; decision: string });
+    const rows = readFileSync(log, "utf8")
+      .split("\n")
+      .filter(Boolean)
+      .map((line) => JSON.parse(line) as { tool: string; decision: string });
     assert.equal(rows.filter((row) => row.tool === "memory" && row.decision === "denied").length, 2, "both refusals are rows");
 
     const good = await gateway.beige("audit", "verify");

@@ -46,9 +46,9 @@ function debians(): string | undefined {
 
 /** On PATH, and beside each of those: vendors ship several versions in one folder. */
 function found(): readonly string[] {
-  const folders = new Set((process.env["PATH"] ?? "").split(delimiter).filter((folder) => existsSync(join(folder, "kubectl"))));
-  for (const folder of [...folders]) folders.add(dirname(realpathSync(join(folder, "kubectl"))));
-  return [...folders].flatMap((folder) =>
+  const onPath = (process.env["PATH"] ?? "").split(delimiter).filter((folder) => existsSync(join(folder, "kubectl")));
+  const beside = onPath.map((folder) => dirname(realpathSync(join(folder, "kubectl"))));
+  return [...new Set([...onPath, ...beside])].flatMap((folder) =>
     readdirSync(folder)
       .filter((name) => /^kubectl(\.\d+\.\d+)?$/.test(name))
       .map((name) => join(folder, name)),

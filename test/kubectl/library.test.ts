@@ -14,7 +14,7 @@ import {
 } from "@kubernetes/client-node";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "../gateway.ts";
-import { bench, type Bench } from "./rig.ts";
+import { BENCH_MS, bench, type Bench } from "./rig.ts";
 
 interface Provider extends KubernetesObject {
   readonly spec: { readonly api: string; readonly concurrency?: number };
@@ -29,32 +29,32 @@ beforeAll(async () => {
   at = await bench();
   config.loadFromFile(at.kubeconfig);
   objects = KubernetesObjectApi.makeApiClient(config);
-}, 60_000);
+}, BENCH_MS);
 afterAll(() => at.end(), 30_000);
 
 const named = (name: string) => ({ apiVersion: "beige.dev/v1", kind: "Provider", metadata: { name } });
-const read = async (name: string): Promise<Provider> => (await objects.read(named(name))) as Provider;
+const read = (name: string): Promise<Provider> => objects.read<Provider>(named(name));
 const code = (error: unknown): number | undefined => (error instanceof ApiException ? error.code : undefined);
 
 test("objects are created, read, listed, replaced and deleted", async () => {
-  await objects.create({ ...named("crud"), spec: { api: "echo" } } as Provider);
-  expect(await objects.create({ ...named("crud"), spec: { api: "echo" } } as Provider).catch(code)).toBe(409);
+  await objects.create<Provider>({ ...named("crud"), spec: { api: "echo" } });
+  expect(await objects.create<Provider>({ ...named("crud"), spec: { api: "echo" } }).catch(code)).toBe(409);
   const listed = await objects.list("beige.dev/v1", "Provider");
   expect(listed.items.map((item) => item.metadata?.name)).toContain("crud");
   const ready = (object: Provider): boolean => JSON.stringify(object).includes('"Ready","status":"True"');
   const made = await until(async () => read("crud").then((object) => (ready(object) ? object : undefined)), 5_000, "it is ready");
-  const changed = (await objects.replace({ ...made, spec: { api: "echo", concurrency: 3 } } as Provider)) as Provider;
+  const changed = await objects.replace<Provider>({ ...made, spec: { api: "echo", concurrency: 3 } });
   expect([changed.metadata?.uid, changed.metadata?.generation, changed.spec.concurrency]).toEqual([made.metadata?.uid, 2, 3]);
   // The version that was read first is no longer there.
-  expect(await objects.replace({ ...made, spec: { api: "echo", concurrency: 4 } } as Provider).catch(code)).toBe(409);
+  expect(await objects.replace<Provider>({ ...made, spec: { api: "echo", concurrency: 4 } }).catch(code)).toBe(409);
   await objects.delete(named("crud"));
   expect(await read("crud").catch(code)).toBe(404);
 });
 
 test("merge, JSON and apply patches change what they name; a strategic one is refused", async () => {
-  await objects.create({ ...named("patched"), spec: { api: "echo" } } as Provider);
+  await objects.create<Provider>({ ...named("patched"), spec: { api: "echo" } });
   const patch = (body: object, strategy: PatchStrategy, manager = "m"): Promise<KubernetesObject> =>
-    objects.patch(body as KubernetesObject, undefined, undefined, manager, undefined, strategy);
+    objects.patch(body, undefined, undefined, manager, undefined, strategy);
   const spec = (concurrency: number): object => ({ ...named("patched"), spec: { concurrency } });
   await patch(spec(2), PatchStrategy.MergePatch);
   expect((await read("patched")).spec.concurrency).toBe(2);
@@ -77,10 +77,17 @@ test("an informer hears of what is there, of changes and of ends", async () => {
     informer.on(verb, (object) => void heard.push(`${verb} ${object.metadata?.name} ${object.spec.concurrency}`));
   await informer.start();
   await until(() => heard.includes("add echo -1"), 5_000, "the informer lists");
-  await objects.create({ ...named("seen"), spec: { api: "echo", concurrency: 1 } } as Provider);
+  await objects.create<Provider>({ ...named("seen"), spec: { api: "echo", concurrency: 1 } });
   await until(() => heard.includes("add seen 1"), 5_000, "it hears of a new one");
   await at.gateway.request("GET", "/api/health");
-  await objects.patch({ ...named("seen"), spec: { concurrency: 2 } } as KubernetesObject, undefined, undefined, "m", undefined, PatchStrategy.MergePatch);
+  await objects.patch(
+    { ...named("seen"), spec: { concurrency: 2 } } as KubernetesObject,
+    undefined,
+    undefined,
+    "m",
+    undefined,
+    PatchStrategy.MergePatch,
+  );
   await until(() => heard.includes("update seen 2"), 5_000, "it hears of a change");
   await objects.delete(named("seen"));
   await until(() => heard.some((line) => line.startsWith("delete seen")), 5_000, "it hears of an end");
@@ -127,14 +134,18 @@ test("exec carries both outputs, standard input and the exit code, and is in the
   const kept: Record<string, string> = { out: "", err: "" };
   stdout.on("data", (part: Buffer) => (kept["out"] += part.toString()));
   stderr.on("data", (part: Buffer) => (kept["err"] += part.toString()));
-  const command = ["sh", "-c", "head -c 5; echo \"it's err\" >&2; exit 7"];
+  const command = ["sh", "-c", 'head -c 5; echo "it\'s err" >&2; exit 7'];
   const status = await new Promise<V1Status>((resolve, reject) => {
     new Exec(config)
       .exec("default", "travel", "sandbox", command, stdout, stderr, Readable.from(["hello world"]), false, resolve)
       .catch(reject);
   });
   expect(kept).toEqual({ out: "hello", err: "it's err\n" });
-  expect(status).toMatchObject({ status: "Failure", reason: "NonZeroExitCode", details: { causes: [{ reason: "ExitCode", message: "7" }] } });
+  expect(status).toMatchObject({
+    status: "Failure",
+    reason: "NonZeroExitCode",
+    details: { causes: [{ reason: "ExitCode", message: "7" }] },
+  });
   const { body } = await at.gateway.request("GET", "/api/audit/tail?agent=travel&limit=1");
   expect(body.items).toMatchObject([{ tool: "exec", decision: "allowed", principal: "operator", exitCode: 7 }]);
 });

@@ -30,9 +30,9 @@ export interface Options {
 export interface Shell {
   readonly kubectl: Kubectl;
   readonly folder: string;
-  run(args: readonly string[], options?: Options): Promise<Ran>;
+  readonly run: (args: readonly string[], options?: Options) => Promise<Ran>;
   /** Writes manifests into the shell's folder; answers the path. */
-  file(name: string, text: string): string;
+  readonly file: (name: string, text: string) => string;
 }
 
 export const AGENT = `
@@ -48,6 +48,9 @@ spec:
   model: {provider: echo, id: echo}
   sandbox: {image: "beige-base:1"}
 `;
+
+/** Longer than every wait in it, so that whatever goes wrong is also cleaned up. */
+export const BENCH_MS = 120_000;
 
 export async function bench(): Promise<Bench> {
   const gateway = makeGateway({ args: ["--kube-listen", "0"] });

@@ -30,7 +30,8 @@ const refused = (ran: Ran, words: RegExp): void => {
   expect(ran.code).not.toBe(0);
   expect(ran.err + ran.out).toMatch(words);
 };
-const concurrency = async ({ run }: Shell, name: string): Promise<string> => ok(await run(["get", "provider", name, "-o", "jsonpath={.spec.concurrency}"]));
+const concurrency = async ({ run }: Shell, name: string): Promise<string> =>
+  ok(await run(["get", "provider", name, "-o", "jsonpath={.spec.concurrency}"]));
 
 export const READING: readonly Case[] = [
   {
@@ -53,7 +54,9 @@ export const READING: readonly Case[] = [
     each: true,
     check: async ({ run }) => {
       expect(ok(await run(["get", "ag"]))).toMatch(/^NAME +READY +MODEL.*\ntravel +yes +echo/);
-      expect(ok(await run(["get", "agents", "-A", "-o", "wide", "--show-labels"]))).toMatch(/NAMESPACE.*CONTAINER.*LABELS\ndefault +travel .*team=ops/);
+      expect(ok(await run(["get", "agents", "-A", "-o", "wide", "--show-labels"]))).toMatch(
+        /NAMESPACE.*CONTAINER.*LABELS\ndefault +travel .*team=ops/,
+      );
     },
   },
   {
@@ -67,7 +70,10 @@ export const READING: readonly Case[] = [
   {
     verb: "get -o json|yaml|jsonpath|custom-columns, -l, --field-selector, --sort-by",
     check: async ({ run }) => {
-      expect(JSON.parse(ok(await run(["get", "agent", "travel", "-o", "json"])))).toMatchObject({ kind: "Agent", spec: { model: { id: "echo" } } });
+      expect(JSON.parse(ok(await run(["get", "agent", "travel", "-o", "json"])))).toMatchObject({
+        kind: "Agent",
+        spec: { model: { id: "echo" } },
+      });
       expect(ok(await run(["get", "agents", "-o", "yaml"]))).toContain("kind: List");
       expect(ok(await run(["get", "agents", "-l", "team=ops", "-o", "custom-columns=N:.metadata.name", "--no-headers"]))).toBe("travel\n");
       expect(ok(await run(["get", "agents", "--field-selector", "metadata.name=nobody", "-o", "name"]))).toBe("");
@@ -115,11 +121,16 @@ export const READING: readonly Case[] = [
       expect(ok(await run(["get", "ns", "-o", "name"]))).toContain("namespace/default");
     },
   },
-  { verb: "events --for", since: 26, check: async ({ run }) => expect(ok(await run(["events", "--for", "agents/travel"]))).toMatch(/Agent\/travel/) },
+  {
+    verb: "events --for",
+    since: 26,
+    check: async ({ run }) => expect(ok(await run(["events", "--for", "agents/travel"]))).toMatch(/Agent\/travel/),
+  },
   {
     verb: "wait --for=condition=Ready",
     each: true,
-    check: async ({ run }) => expect(ok(await run(["wait", "--for=condition=Ready", "agent/travel", "--timeout=10s"]))).toContain("condition met"),
+    check: async ({ run }) =>
+      expect(ok(await run(["wait", "--for=condition=Ready", "agent/travel", "--timeout=10s"]))).toContain("condition met"),
   },
   {
     verb: "logs",
@@ -227,7 +238,8 @@ export const WRITING: readonly Case[] = [
   },
   {
     verb: "patch (strategic) is refused in words",
-    check: async ({ run }, name) => refused(await run(["patch", "provider", name, "-p", '{"spec":{"concurrency":9}}']), /patch --type=merge/),
+    check: async ({ run }, name) =>
+      refused(await run(["patch", "provider", name, "-p", '{"spec":{"concurrency":9}}']), /patch --type=merge/),
   },
   {
     verb: "edit",
@@ -306,7 +318,9 @@ export const WRITING: readonly Case[] = [
   {
     verb: "get -w sees a change",
     check: async (shell, name) => {
-      const watching = shell.run(["get", "provider", name, "-w", "-o", "jsonpath={.metadata.name}={.spec.concurrency}{'\\n'}"], { forMs: 4_000 });
+      const watching = shell.run(["get", "provider", name, "-w", "-o", "jsonpath={.metadata.name}={.spec.concurrency}{'\\n'}"], {
+        forMs: 4_000,
+      });
       await new Promise((done) => setTimeout(done, 1_500));
       ok(await shell.run(["patch", "provider", name, "--type=merge", "-p", '{"spec":{"concurrency":11}}']));
       expect((await watching).out).toContain(`${name}=11`);

@@ -14,7 +14,7 @@ export interface AuditFilter {
 const BYTES_MAX = 4 * 1024 * 1024;
 
 /** The last rows that match, oldest first; those of closed files are not looked at. */
-export function createAuditReader(path: string): { tail(n: number, filter: AuditFilter): Promise<readonly AuditRow[]> } {
+export function createAuditReader(path: string): { readonly tail: (n: number, filter: AuditFilter) => Promise<readonly AuditRow[]> } {
   return {
     async tail(n, filter) {
       const wanted = Object.entries(filter) as [keyof AuditFilter, string][];

@@ -38,7 +38,7 @@ export async function readBelow(root: string, path: string, limit: number): Prom
     const stats = await file.stat();
     if (!stats.isFile()) return { ok: false, message: "is not a file", hint: "remove it, or give it another name" };
     const place = await placeOf(file, path);
-    if (stats.nlink === 0 || place.endsWith(" (deleted)")) throw new Moved(path);
+    if (stats.nlink === 0) throw new Moved(path);
     if (!isBelow(root, place))
       return { ok: false, message: "is a link that leads out of the folder", hint: "copy the file into the folder" };
     if (stats.size > limit) return { ok: false, message: `is larger than ${limit / 1024} KiB`, hint: "split it" };

@@ -75,6 +75,16 @@ async function commitOf(folders: readonly string[], ref: string, links = LINKS):
   return undefined;
 }
 
+/** A lock that is older than this was left behind. */
+const LOCK_MS = 60_000;
+
+/** Whether git is about to change the files: between two of them nothing tells half a checkout from a whole one. */
+export async function isChecking(folder: string, nowMs: number): Promise<boolean> {
+  const git = await gitFolder(folder);
+  const lock = git === undefined ? undefined : await lstat(join(git, "index.lock")).catch(() => undefined);
+  return lock !== undefined && nowMs - lock.mtimeMs < LOCK_MS;
+}
+
 /** Undefined outside of a work tree, before the first commit, and for a repository in a form that is not known here. */
 export async function checkoutOf(folder: string): Promise<Checkout | undefined> {
   const git = await gitFolder(folder);

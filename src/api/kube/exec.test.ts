@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { execFileSync } from "node:child_process";
-import { afterEach, expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { WebSocket } from "ws";
 import type { CallRequest, CallResult } from "../../core/call.ts";
 import { rig, type Rig } from "../rig.ts";
@@ -30,7 +30,9 @@ interface Dialled {
 function dial(query: string, options: { headers?: Record<string, string>; protocols?: string[]; path?: string } = {}): Dialled {
   if (at === undefined) throw new Error("no gateway");
   const { protocols = ["v5.channel.k8s.io"], headers = {}, path = POD } = options;
-  const ws = new WebSocket(`ws://127.0.0.1:${at.port}${path}?${query}`, protocols, { headers: { authorization: `Bearer ${at.token}`, ...headers } });
+  const ws = new WebSocket(`ws://127.0.0.1:${at.port}${path}?${query}`, protocols, {
+    headers: { authorization: `Bearer ${at.token}`, ...headers },
+  });
   const frames: Buffer[] = [];
   ws.on("message", (data: Buffer) => frames.push(data));
   const ended = new Promise<number>((resolve) => {
@@ -48,7 +50,10 @@ const told = ({ frames }: Dialled, channel: number): string =>
   Buffer.concat(frames.filter((frame) => frame[0] === channel).map((frame) => frame.subarray(1))).toString();
 
 test("words become a shell command that means just these words", () => {
-  const words = fc.array(fc.string({ unit: fc.constantFrom("a", "'", '"', "$", " ", "\n", "\\", "*", "=", "é") }), { minLength: 1, maxLength: 5 });
+  const words = fc.array(fc.string({ unit: fc.constantFrom("a", "'", '"', "$", " ", "\n", "\\", "*", "=", "é") }), {
+    minLength: 1,
+    maxLength: 5,
+  });
   fc.assert(
     fc.property(words, (list) => {
       const out = execFileSync("sh", ["-c", `printf '%s\\0' ${quote(list)}`], { encoding: "utf8" });
@@ -94,9 +99,22 @@ test("standard input arrives in order, ends when the client says so, and waits w
   expect(JSON.parse(told(dialled, 3)).status).toBe("Success");
 });
 
+test("input that was not asked for is dropped, and the client's end is still heard", async () => {
+  let ended = false;
+  await open((_, signal) => new Promise((resolve) => signal.addEventListener("abort", () => ((ended = true), resolve(done())))));
+  const dialled = dial("command=sleep");
+  await new Promise((resolve) => dialled.ws.on("open", resolve));
+  for (let i = 0; i < 20; i++) dialled.ws.send(Buffer.alloc(100_000));
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  dialled.ws.terminate();
+  await vi.waitFor(() => expect(ended).toBe(true), 3_000);
+});
+
 test("a client that leaves ends its command, a gateway that stops too", async () => {
   const ends: string[] = [];
-  await open((_, signal) => new Promise((resolve) => signal.addEventListener("abort", () => resolve(done({ error: String(ends.push("ended")) })))));
+  await open(
+    (_, signal) => new Promise((resolve) => signal.addEventListener("abort", () => resolve(done({ error: String(ends.push("ended")) })))),
+  );
   const one = dial("command=sleep");
   await new Promise((resolve) => one.ws.on("open", resolve));
   one.ws.terminate();
@@ -128,7 +146,8 @@ test("the gate stands before a WebSocket as before any request", async () => {
     ["command=ls", 400, { path: POD.replace("travel", "..%2Fx") }],
     ["command=ls", 404, { path: "/api/v1/namespaces/default/pods/travel/nothing" }],
   ];
-  for (const [query, status, options] of cases) expect([query, options, await dial(query, options).ended]).toEqual([query, options, status]);
+  for (const [query, status, options] of cases)
+    expect([query, options, await dial(query, options).ended]).toEqual([query, options, status]);
   expect(called).toBe(0);
 });
 

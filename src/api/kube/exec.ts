@@ -56,9 +56,7 @@ export function createExec(deps: RouteDeps) {
 
 function wantedOf(deps: RouteDeps, request: IncomingMessage): Wanted {
   const url = new URL(request.url ?? "/", "http://localhost");
-  const offered = (request.headers["sec-websocket-protocol"] ?? "")
-    .split(",")
-    .map((word) => word.trim());
+  const offered = (request.headers["sec-websocket-protocol"] ?? "").split(",").map((word) => word.trim());
   if (!PROTOCOLS.some((protocol) => offered.includes(protocol)))
     throw badRequest("this client offers no exec protocol that is spoken here", `one of: ${PROTOCOLS.join(", ")}`);
   const [, ns, pod] = PATH.exec(url.pathname) ?? [];
@@ -86,7 +84,10 @@ async function serve(deps: RouteDeps, ws: WebSocket, wanted: Wanted): Promise<vo
     left.abort(new DOMException("the client has left", "AbortError"));
   });
   ws.on("error", () => ws.terminate());
-  ws.on("message", (data, binary) => receive(bytesOf(data), binary, inbox));
+  // What nobody will read is dropped, not kept.
+  ws.on("message", (data, binary) => {
+    if (binary && wanted.stdin) receive(bytesOf(data), inbox);
+  });
   const signal = AbortSignal.any([left.signal, deps.stopped]);
   const streams: CallStreams = {
     ...(wanted.stdin && { input: inbox.chunks() }),
@@ -106,8 +107,7 @@ async function serve(deps: RouteDeps, ws: WebSocket, wanted: Wanted): Promise<vo
 
 const bytesOf = (data: RawData): Buffer => (Array.isArray(data) ? Buffer.concat(data) : Buffer.isBuffer(data) ? data : Buffer.from(data));
 
-function receive(frame: Buffer, binary: boolean, inbox: Inbox): void {
-  if (!binary || frame.length === 0) return;
+function receive(frame: Buffer, inbox: Inbox): void {
   const [channel, closed] = frame;
   if (channel === CHANNEL.stdin && frame.length > 1) inbox.push(frame.subarray(1));
   else if (channel === CHANNEL.close && closed === CHANNEL.stdin) inbox.end();

@@ -22,7 +22,11 @@ test("discovery in one answer says its own version back", async () => {
     expect(agents.subresources[0].subresource).toBe("status");
   }
   const core = await at.ask("GET /api", { headers: { accept: AGGREGATED("v2") } });
-  expect(core.json.items[0].versions[0].resources.map((each: { resource: string }) => each.resource)).toEqual(["namespaces", "events", "pods"]);
+  expect(core.json.items[0].versions[0].resources.map((each: { resource: string }) => each.resource)).toEqual([
+    "namespaces",
+    "events",
+    "pods",
+  ]);
 });
 
 test("every group that is listed can be looked into", async () => {
@@ -53,7 +57,11 @@ test("a pod is there for each agent, in lists, tables and watches, and cannot be
   at.control.put("Agent", "travel", { sandbox: { image: "i" } }, { labels: { team: "ops" } });
   const { json } = await at.ask("GET /api/v1/namespaces/default/pods?labelSelector=beige.dev/agent%3Dtravel,team%3Dops");
   expect(json.items).toMatchObject([
-    { kind: "Pod", metadata: { name: "travel", ownerReferences: [{ kind: "Agent", uid: "uid-Agent-travel" }] }, status: { phase: "Pending" } },
+    {
+      kind: "Pod",
+      metadata: { name: "travel", ownerReferences: [{ kind: "Agent", uid: "uid-Agent-travel" }] },
+      status: { phase: "Pending" },
+    },
   ]);
   expect(json.items[0].metadata.uid).not.toBe("uid-Agent-travel");
   expect((await at.ask("GET /api/v1/pods?fieldSelector=status.phase%3DRunning")).json.items).toEqual([]);
@@ -83,7 +91,15 @@ async function watched(path: string, meanwhile: () => Promise<void>): Promise<{ 
   await meanwhile();
   return answer;
 }
-const lines = (text: string): any[] => text.trim().split("\n").map((line) => JSON.parse(line)); // eslint-disable-line typescript/no-explicit-any -- events are looked into freely
+interface Told {
+  readonly type: string;
+  readonly object: { readonly metadata: { readonly name: string } };
+}
+const lines = (text: string): readonly Told[] =>
+  text
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Told);
 
 test("namespaces are those in use and the default one; creating one stores nothing and says so", async () => {
   at.control.put("Agent", "a", {}, { namespace: "team" });
@@ -144,7 +160,11 @@ test("unknown fields are refused, told or dropped as the writer asks", async () 
   at = await rig();
   const kinds = at.control.kinds().map((kind) => (kind.kind === "Agent" ? { ...kind, schema: agent } : kind));
   Object.assign(at.control, { kinds: () => kinds });
-  const body = { metadata: { name: "x", uid: "u", colour: 1 }, spec: { model: { provider: "p", id: "i", idd: 1 }, plugins: { any: { thing: 1 } } }, status: {} };
+  const body = {
+    metadata: { name: "x", uid: "u", colour: 1 },
+    spec: { model: { provider: "p", id: "i", idd: 1 }, plugins: { any: { thing: 1 } } },
+    status: {},
+  };
   const send = (validation: string) => at.ask(`POST /apis/beige.dev/v1/namespaces/default/agents?fieldValidation=${validation}`, { body });
   const strict = await send("Strict");
   expect([strict.status, strict.json.reason]).toEqual([400, "BadRequest"]);

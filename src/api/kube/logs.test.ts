@@ -30,7 +30,13 @@ async function open(rows: AuditRow[]): Promise<void> {
 }
 
 test("a log is one line a call, the last ones or those since a time", async () => {
-  await open([row(1), row(2, { phase: "begin" }), row(2), row(3, { agent: "other" }), row(4, { phase: "denied", decision: "denied", error: "no" })]);
+  await open([
+    row(1),
+    row(2, { phase: "begin" }),
+    row(2),
+    row(3, { agent: "other" }),
+    row(4, { phase: "denied", decision: "denied", error: "no" }),
+  ]);
   const all = await at.ask(LOG);
   expect([all.headers["content-type"], all.text.trim().split("\n")]).toEqual([
     expect.stringContaining("text/plain"),
@@ -43,7 +49,12 @@ test("a log is one line a call, the last ones or those since a time", async () =
   expect((await at.ask(`${LOG}?tailLines=1`)).text).toContain("echo 4");
   expect((await at.ask(`${LOG}?tailLines=0`)).text).toBe("");
   expect((await at.ask(`${LOG}?sinceTime=2026-03-05T00:00:02Z`)).text.split("\n")).toHaveLength(3);
-  for (const [query, status] of [["previous=true", 400], ["container=web", 400], ["container=sandbox", 200], ["sinceTime=soon", 400]] as const)
+  for (const [query, status] of [
+    ["previous=true", 400],
+    ["container=web", 400],
+    ["container=sandbox", 200],
+    ["sinceTime=soon", 400],
+  ] as const)
     expect([query, (await at.ask(`${LOG}?${query}`)).status]).toEqual([query, status]);
   expect((await at.ask(LOG.replace("travel", "nobody"))).status).toBe(404);
 });
@@ -58,7 +69,12 @@ test("a log that is followed tells each later call once", async () => {
   rows.push(row(4));
   await new Promise((done) => setTimeout(done, 1_200));
   await at.api.close();
-  expect((await following).text.trim().split("\n").map((line) => line.slice(-10))).toEqual(['["echo 2"]', '["echo 4"]']);
+  expect(
+    (await following).text
+      .trim()
+      .split("\n")
+      .map((line) => line.slice(-10)),
+  ).toEqual(['["echo 2"]', '["echo 4"]']);
 });
 
 test("what an agent chose cannot move a terminal's cursor", async () => {

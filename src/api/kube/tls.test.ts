@@ -20,7 +20,14 @@ beforeEach(async () => {
   const base = { control: fakeControl(), token: "secret", version: "0", home: folder, clock: realClock, log: quiet };
   const never = async (): Promise<never> => Promise.reject(new Error("not called"));
   const directory = { agent: () => undefined } as never;
-  api = createApi({ ...base, directory, call: never, turn: never as never, health: () => ({ ready: true, engine: "ok" }), limits: { drainMs: 100 } });
+  api = createApi({
+    ...base,
+    directory,
+    call: never,
+    turn: never as never,
+    health: () => ({ ready: true, engine: "ok" }),
+    limits: { drainMs: 100 },
+  });
   listening = await api.listen({ socket: join(folder, "s"), port: "none", kube: { port: 0, key: KEY, cert: CERT } });
 });
 afterEach(async () => {
@@ -30,7 +37,7 @@ afterEach(async () => {
 
 function ask(path: string, headers: Record<string, string>): Promise<number> {
   return new Promise((resolve, reject) => {
-    const sent = get(`${listening.kube}${path}`, { ca: CERT, headers, agent: false }, (response) => {
+    const sent = get(`${listening.kube}${path}`, { ca: CERT, headers, servername: "localhost", agent: false }, (response) => {
       response.resume();
       resolve(response.statusCode ?? 0);
     });
@@ -65,7 +72,13 @@ test("a port that is taken is a warning that names its flag", async () => {
   const port = Number(listening.kube?.split(":").at(-1));
   const other = mkdtempSync(join(tmpdir(), "beige-tls-"));
   const base = { control: fakeControl(), token: "secret", version: "0", home: other, clock: realClock, log: quiet };
-  const second = createApi({ ...base, directory: {} as never, call: {} as never, turn: {} as never, health: () => ({ ready: true, engine: "ok" }) });
+  const second = createApi({
+    ...base,
+    directory: {} as never,
+    call: {} as never,
+    turn: {} as never,
+    health: () => ({ ready: true, engine: "ok" }),
+  });
   const told = await second.listen({ socket: join(other, "s"), port: "none", kube: { port, key: KEY, cert: CERT } });
   expect(told.kube).toBeUndefined();
   expect(told.warning).toMatch(/is taken.*--kube-listen/);

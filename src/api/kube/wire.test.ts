@@ -63,5 +63,6 @@ test("other kinds in protocol buffers are refused, since their content would be 
   expect(() => decodeBody(body("v1", "ConfigMap", new Uint8Array()))).toThrow(/ConfigMap/);
   expect(() => decodeBody(body("v1", "constructor", new Uint8Array()))).toThrow(/constructor/);
   expect(understood("/api/v1/namespaces?fieldManager=x")).toBe(true);
-  for (const url of ["/api/v1/namespaces/a/configmaps", "/api/v1/namespacesx", "/apis/beige.dev/v1/agents"]) expect(understood(url)).toBe(false);
+  for (const url of ["/api/v1/namespaces/a/configmaps", "/api/v1/namespacesx", "/apis/beige.dev/v1/agents"])
+    expect(understood(url)).toBe(false);
 });

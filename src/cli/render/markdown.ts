@@ -26,7 +26,7 @@ const fenced = (lines: readonly string[]): string[] => {
 
 function fieldDiff(plan: ObjectPlan): string[] {
   return plan.fields.flatMap((field) => {
-    const title = `  ${oneLine(field.path)}${field.path === plan.forces || field.forces === true ? "   (forces replacement)" : ""}`;
+    const title = `  ${oneLine(field.path)}${plan.verb !== "create" && (field.path === plan.forces || field.forces === true) ? "   (forces replacement)" : ""}`;
     if (typeof field.before === "string" && typeof field.after === "string" && (field.before + field.after).includes("\n")) {
       return [title, ...textDiff(field.before, field.after).lines];
     }
@@ -47,20 +47,49 @@ function block(plan: ObjectPlan): string {
   return [`<details><summary>${title}</summary>`, "", ...fenced(lines), "</details>", ""].join("\n");
 }
 
-function dangers(plan: StackPlan): string[] {
+const inside = (value: unknown, key: string): unknown =>
+  typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>)[key] : undefined;
+const items = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
+
+/** What a new agent may do beyond the narrow defaults: its fields come as whole parts. */
+function wideOf(plan: ObjectPlan): readonly string[] {
+  if (plan.ref.kind !== "Agent") return [];
+  const field = (path: string): unknown => plan.fields.find((each) => each.path === path)?.after;
+  const sandbox = field("sandbox");
+  const mode = inside(inside(sandbox, "network"), "mode");
+  return [
+    ...items(field("tools")).map((tool) => `tools[${valueText(tool)}]`),
+    ...(mode === undefined || mode === "none" ? [] : [`sandbox.network.mode ${valueText(mode)}`]),
+    ...items(inside(sandbox, "mounts")).map((mount) => `sandbox.mounts[${valueText(inside(mount, "target"))}]`),
+    ...(inside(field("workspace"), "path") === undefined ? [] : ["workspace.path"]),
+  ].map(oneLine);
+}
+
+function dangers(plan: StackPlan, offline: boolean): string[] {
   return plan.objects.flatMap((each) => {
     const name = escape(nameOf(each.ref));
+    const words = (list: readonly string[]): string => `**${list.slice(0, 20).map(escape).join(", ")}${list.length > 20 ? ", ..." : ""}**`;
     if (each.verb === "delete") return [`⚠ **${name} is deleted**`];
-    if (each.verb === "replace")
-      return [`⚠ **${name} is replaced** (${each.sessions ?? 0} sessions; ${escape(each.forces ?? each.why.join(", "))})`];
-    const fields = each.verb === "unchanged" || each.verb === "create" ? [] : permissionFields(each);
-    return fields.length === 0 ? [] : [`${name} changes what it may do: **${fields.map(escape).join(", ")}**`];
+    if (each.verb === "unchanged") return [];
+    if (each.verb === "create") return wideOf(each).length === 0 ? [] : [`${name} is new and may use ${words(wideOf(each))}`];
+    // Nobody counts sessions where nothing runs.
+    const sessions = offline ? "" : `${each.sessions ?? 0} sessions; `;
+    const replaced =
+      each.verb === "replace" ? [`⚠ **${name} is replaced** (${sessions}${escape(each.forces ?? each.why.join(", "))})`] : [];
+    const fields = permissionFields(each);
+    return [...replaced, ...(fields.length === 0 ? [] : [`${name} changes what it may do: ${words(fields)}`])];
   });
 }
 
 export function renderMarkdown(
   plan: StackPlan,
-  options: { readonly title: string; readonly against: string; readonly next: string },
+  options: {
+    readonly title: string;
+    readonly against: string;
+    readonly next: string;
+    /** Nothing that runs was looked at. */
+    readonly offline?: boolean;
+  },
 ): string {
   const { create, update, replace, delete: gone, unchanged } = plan.summary;
   const parts = [
@@ -73,7 +102,7 @@ export function renderMarkdown(
   const said = parts.filter(([n]) => n > 0).map(([n, what]) => `${n} ${what}`);
   const marker = `<!-- beige-diff ${options.title.replace(/[^\w./-]/g, "_").replaceAll("--", "__")} -->`;
   const summary = isEmpty(plan) ? `no changes, ${unchanged} unchanged` : said.join(", ");
-  const above = dangers(plan);
+  const above = dangers(plan, options.offline === true);
   const head = [
     marker,
     `**beige**: ${summary} · against ${escape(options.against)}`,

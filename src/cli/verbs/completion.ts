@@ -52,7 +52,24 @@ async function names(context: Context, kind: (typeof KINDS)[number], prefix: str
   );
 }
 
-const OBJECTS = new Set(["get", "describe", "delete", "wait", "events", "logs", "edit", "patch", "label", "annotate", "tree", "restart", "rollout status", "rollout history", "rollout undo", "rollout restart"]);
+const OBJECTS = new Set([
+  "get",
+  "describe",
+  "delete",
+  "wait",
+  "events",
+  "logs",
+  "edit",
+  "patch",
+  "label",
+  "annotate",
+  "tree",
+  "restart",
+  "rollout status",
+  "rollout history",
+  "rollout undo",
+  "rollout restart",
+]);
 
 async function candidates(context: Context, before: readonly string[], last: string): Promise<readonly string[]> {
   const found = findVerb(before, verbs);

@@ -1,15 +1,29 @@
 // beige diff: what an apply of these manifests would change, against what runs or against other manifests.
 import type { StackPlan } from "../../core/control.ts";
-import { BeigeError, type Problem } from "../../core/errors.ts";
+import { asBeigeError, BeigeError, type Problem } from "../../core/errors.ts";
 import { type Context, type Input, on, type Run, word, words } from "../flags.ts";
 import { collect } from "../manifests.ts";
 import { sayError, sayProblems } from "../problems.ts";
 import { permissionFields, renderMarkdown } from "../render/markdown.ts";
-import { isEmpty, renderPlan } from "../render/plan.ts";
+import type { Before } from "../offline.ts";
+import { count, isEmpty, renderPlan } from "../render/plan.ts";
 import { savedPlan } from "../planfile.ts";
 import { manifestsOf, planStack, stackOptions, type StackOptions } from "../stack.ts";
 
 export const run: Run = async (context, input) => {
+  if (!on(input, "detailed-exitcode")) return compare(context, input);
+  // As Terraform has it: 0 none, 1 an error, 2 differences.
+  try {
+    const code = await compare(context, input);
+    return code === 0 ? 0 : code === 1 ? 2 : 1;
+  } catch (error) {
+    if (context.signal.aborted) throw error;
+    sayError(context.out, asBeigeError(error), word(input, "output") === "json");
+    return 1;
+  }
+};
+
+const compare: Run = async (context, input) => {
   const json = word(input, "output") === "json";
   const got = await planOf(context, input);
   if (got.problems.length > 0) {
@@ -34,6 +48,21 @@ interface Got {
   readonly hint?: string;
 }
 
+/** A snapshot, files, or a commit of the repository that the caller stands in: whichever there is, in this order. */
+async function beforeOf(context: Context, input: Input, against: string): Promise<Before> {
+  const { readSnapshot } = await import("../snapshot.ts");
+  const snapshot = readSnapshot(context, against);
+  if (snapshot !== undefined) return { snapshot };
+  const deep = on(input, "recursive");
+  const { commitOf, manifestsIn, onDisk } = await import("../git.ts");
+  if (onDisk(context, against) || /[*?[{]/.test(against)) return { files: await collect(context, [against], { deep, empty: true }) };
+  const commit = commitOf(context, against);
+  if (commit !== undefined) return manifestsIn(context, commit, { given: words(input, "filename"), deep });
+  throw new BeigeError("invalid", `--against ${against}: no such file or folder, and no commit of that name`, {
+    hint: "in a shallow clone the base is missing: git fetch origin BRANCH, or fetch-depth: 0",
+  });
+}
+
 const optionsOf = (input: Input, fixed: Partial<StackOptions> = {}): StackOptions => stackOptions(input, { timeoutMs: 60_000, ...fixed });
 
 async function planOf(context: Context, input: Input): Promise<Got> {
@@ -41,8 +70,9 @@ async function planOf(context: Context, input: Input): Promise<Got> {
   const files = await manifestsOf(context, input);
   if (against !== "live") {
     const { planAgainst } = await import("../offline.ts");
-    const deep = on(input, "recursive");
-    return { ...planAgainst(files, await collect(context, [against], { deep })), exit: 0, message: "" };
+    const { passedOver, ...got } = planAgainst(files, await beforeOf(context, input, against));
+    if (passedOver > 0) context.out.note(`${against} itself has ${count(passedOver, "problem")}: what is wrong there counts as absent`);
+    return { ...got, exit: 0, message: "" };
   }
   const detail = word(input, "output") === "json";
   const { plan, problems, end } = await planStack(context, files, optionsOf(input, { detail }));
@@ -54,8 +84,16 @@ async function show(context: Context, input: Input, plan: StackPlan): Promise<vo
   const given = words(input, "filename").join(" ");
   if (how === "json") await context.out.write(savedPlan(context, input, { plan, options: optionsOf(input) }));
   else if (how === "markdown") {
-    const against = word(input, "against") ?? "what runs";
-    await context.out.write(renderMarkdown(plan, { title: given, against, next: `\`beige apply -f ${given.replaceAll("`", "")}\`` }));
+    const against = word(input, "against") ?? "live";
+    const offline = against !== "live";
+    await context.out.write(
+      renderMarkdown(plan, {
+        title: given,
+        against: offline ? against : "what runs",
+        offline,
+        next: `\`beige apply -f ${given.replaceAll("`", "")}\``,
+      }),
+    );
   } else await context.out.write(renderPlan(context.out, plan));
 }
 

@@ -132,15 +132,17 @@ async function audit(context: Context, input: Input): Promise<readonly Finding[]
   return [{ name: "audit", state: "problem", message: oneLine(verified.problem ?? "broken"), fix: "beige audit verify" }];
 }
 
+export const findings = async (context: Context, input: Input): Promise<readonly Finding[]> => [
+  node(),
+  ...home(context),
+  ...(await docker(context)),
+  await gateway(context),
+  ...(await policy(context)),
+  ...(await audit(context, input)),
+];
+
 export const run: Run = async (context, input) => {
-  const found = [
-    node(),
-    ...home(context),
-    ...(await docker(context)),
-    await gateway(context),
-    ...(await policy(context)),
-    ...(await audit(context, input)),
-  ];
+  const found = await findings(context, input);
   const of = (state: Finding["state"]): number => found.filter((each) => each.state === state).length;
   if (word(input, "output") === "json")
     await context.out.write(`${JSON.stringify({ ok: of("problem") === 0, findings: found }, undefined, 2)}\n`);

@@ -25,6 +25,8 @@ function valueGoal(text: string): Goal {
     throw new BeigeError("invalid", `--for "jsonpath=${text}" is not understood`, {
       hint: "--for=jsonpath='{.status.observed.model}'=echo/echo",
     });
+  // A path that cannot be is said now, not after the wait.
+  pathValues(path, {});
   const value = match?.[3]?.replace(/^(['"])(.*)\1$/s, "$2");
   return { is: "value", path, word: value === undefined ? `set at ${path}` : `${value} at ${path}`, ...(value !== undefined && { value }) };
 }
