@@ -38,6 +38,17 @@ test("a second process is refused, and a killed holder leaves the lock free", as
   takeLock(path).release();
 });
 
+test("a lock whose handle was thrown away is held all the same", async () => {
+  const path = join(folder, "lock.db");
+  const code = `const { takeLock } = await import(${JSON.stringify(module)}); takeLock(${JSON.stringify(path)}); for (let at = 0; at < 20; at += 1) { gc(); await null; } console.log("held"); setInterval(() => {}, 1e6);`;
+  const child = spawn(process.execPath, ["--expose-gc", "--input-type=module", "-e", code], { stdio: ["ignore", "pipe", "inherit"] });
+  await new Promise((done) => child.stdout.once("data", done));
+  expect(() => takeLock(path)).toThrow(expect.objectContaining({ code: "conflict" }));
+  const gone = new Promise((done) => child.once("exit", done));
+  child.kill("SIGKILL");
+  await gone;
+});
+
 test("a lock for moments is held by one at a time", async () => {
   const path = join(folder, "lock.db");
   const locks = Array.from({ length: 4 }, () => createLock(path, systemClock));

@@ -30,6 +30,9 @@ function tryLock(db: DatabaseSync): boolean {
   }
 }
 
+/** What holds a lock is never collected: a database that nobody refers to closes, and its lock goes with it. */
+const holding = new Set<DatabaseSync>();
+
 /** Takes a lock for the life of the process. Throws `conflict` when another process holds it. */
 export function takeLock(path: string): { release(): void } {
   const db = open(path);
@@ -37,11 +40,10 @@ export function takeLock(path: string): { release(): void } {
     db.close();
     throw new BeigeError("conflict", `another process holds ${path}`, { hint: "beige gateway status" });
   }
-  let held = true;
+  holding.add(db);
   return {
     release: () => {
-      if (!held) return;
-      held = false;
+      if (!holding.delete(db)) return;
       db.exec("ROLLBACK");
       db.close();
     },
