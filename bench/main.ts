@@ -57,11 +57,18 @@ async function main(wanted: readonly string[]): Promise<void> {
   let installed: ReturnType<typeof install> | undefined;
   const program = (): string => (installed ??= install()).folder;
   let fleet: Promise<Fleet> | undefined;
-  const clean = async (): Promise<void> => {
-    for (const end of atEnd.splice(0).toReversed()) await end();
-    installed?.remove();
+  let cleaning: Promise<void> | undefined;
+  const clean = (): Promise<void> =>
+    (cleaning ??= (async () => {
+      for (const end of atEnd.splice(0).toReversed()) await end().catch((error: unknown) => console.error(error));
+      installed?.remove();
+    })());
+  const stop = (): void => {
+    // Whatever is under way fails now, and nobody wants to know how.
+    for (const event of ["uncaughtException", "unhandledRejection"] as const) process.on(event, () => undefined);
+    void clean().finally(() => process.exit(1));
   };
-  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => void clean().finally(() => process.exit(1)));
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, stop);
   const lines: Line[] = [];
   try {
     for (const [name, run] of Object.entries(PARTS)) {

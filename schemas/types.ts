@@ -447,7 +447,7 @@ export interface AgentWorkspace {
  */
 export interface AgentUpdate {
   /**
-   * drain: running calls may finish. immediate: they are cut.
+   * drain: running calls may finish. immediate: they are cut. onIdle: the old container serves until no session and no call runs. manual: it serves until `beige rollout restart`.
    */
   strategy: "drain" | "immediate" | "onIdle" | "manual";
   /**

@@ -1,5 +1,6 @@
 // Another container in the place of the serving one: new first, then drain, switch, remove. Pure; each pass does what can be done now.
 import type { Intent } from "../../src/core/kind.ts";
+import { refName, refOf, RESTARTED_AT } from "../../src/core/resource.ts";
 import type { SandboxSeen } from "../../src/core/sandbox.ts";
 import { quietly, removeBox, step, type AgentAction, type Cause } from "./action.ts";
 import { nextName } from "./box.ts";
@@ -40,10 +41,32 @@ export function planReplace(s: Situation, old: SandboxSeen): Body {
   const drift = cause.why === "spec" ? [] : s.compare(old).replace;
   const mine = s.intent?.data["key"] === s.key ? s.intent : undefined;
   const r: Replacement = { s, old, cause, ...(mine === undefined ? {} : { intent: mine }) };
+  const held = heldBack(r);
+  if (held !== undefined) return { ...held, drift };
   const stuck = hindrance(r);
   if (stuck !== undefined) return { ...keepOld(r, stuck), drift };
   const body = s.spare === undefined ? makeNew(r) : bringUp(r, s.spare);
   return { serving: old, ...body, drift };
+}
+
+const RESTART = `metadata.annotations[${RESTARTED_AT}]`;
+
+/** Strategies that let the old container serve on: until the agent is idle, or until a person says so. What is begun is finished. */
+function heldBack({ s, old, intent }: Replacement): Body | undefined {
+  if (intent?.type === REPLACE || s.spare !== undefined) return undefined;
+  const { strategy } = s.agent.spec.update;
+  const busy = s.seen.calls + s.seen.sessions > 0;
+  const asked = s.compare(old).replace.some((field) => field.path === RESTART);
+  if (strategy === "onIdle" ? !busy : strategy !== "manual" || asked) return undefined;
+  const until = strategy === "onIdle" ? "once the agent is idle" : `by: beige rollout restart ${refName(refOf(s.agent))}`;
+  const run = runSteps(s, old, "drift");
+  return {
+    ...run,
+    actions: [...remains(s, old), ...run.actions],
+    degraded: { reason: "ReplacePending", message: `sandbox ${shortId(old.id)} is replaced ${until}` },
+    serving: old,
+    ...(strategy === "onIdle" ? { wait: { ms: DRAIN_LOOK_MS } } : {}),
+  };
 }
 
 /** Why nothing is begun: a refused path, a missing image, or a failure that is too fresh. */

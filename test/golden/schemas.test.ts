@@ -221,7 +221,7 @@ test("an editor does not offer what is not in this version", () => {
   const base = { apiVersion: "beige.dev/v1", kind: "Agent", metadata: { name: "a" } };
   const spec = { model: { provider: "p", id: "m" } };
   expect(editor({ ...base, spec })).toBe(true);
-  for (const later of [{ budget: {} }, { sandbox: { backend: "bwrap" } }, { update: { strategy: "manual" } }, { skills: [] }]) {
+  for (const later of [{ budget: {} }, { sandbox: { backend: "bwrap" } }, { sandbox: { start: "lazy" } }, { skills: [] }]) {
     expect([later, editor({ ...base, spec: { ...spec, ...later } })]).toEqual([later, false]);
     expect([later, validateObject({ ...base, spec: { ...spec, ...later } }).length]).toEqual([later, 1]);
   }

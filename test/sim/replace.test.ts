@@ -11,6 +11,7 @@ import {
   dieAtRow,
   problemsAtRest,
   provider,
+  ref,
   reopen,
   restart,
   serving,
@@ -89,6 +90,39 @@ test("strategy immediate waits for no call", async () => {
   expect(sim.clock.now() - started).toBeLessThan(10_000);
   expect(sim.ended).toEqual([`calls of ${uidOf(sim)}: sandbox replaced, retry`]);
   expect(problemsAtRest(sim)).toEqual([]);
+});
+
+test("strategy onIdle lets the old container serve while anything runs, and is Ready meanwhile", async () => {
+  sim = await createSim();
+  await apply(sim, before);
+  const old = serving(sim)?.id;
+  sim.running.set(uidOf(sim), 1);
+  const { end } = await apply(sim, after({ update: { strategy: "onIdle" } }));
+  expect(end.exit).toBe(0);
+  await sim.clock.advance(300_000);
+  expect(sim.docker.of(uidOf(sim)).map((box) => box.id)).toEqual([old]);
+  expect(state(sim, "Ready")).toMatchObject({ status: "True" });
+  expect(state(sim, "Degraded")).toMatchObject({ status: "True", reason: "ReplacePending" });
+  sim.running.delete(uidOf(sim));
+  await sim.clock.advance(5000);
+  expect(serving(sim)?.id).not.toBe(old);
+  expect([sim.ended, problemsAtRest(sim), state(sim, "Degraded")?.status ?? "False"]).toEqual([[], [], "False"]);
+});
+
+test("strategy manual replaces nothing until a restart is asked for, and keeps the old container running", async () => {
+  sim = await createSim();
+  await apply(sim, before);
+  const old = serving(sim)?.id;
+  const wanted = after({ update: { strategy: "manual" } });
+  expect((await apply(sim, wanted)).end.exit).toBe(0);
+  await sim.clock.advance(600_000);
+  expect(serving(sim)).toMatchObject({ id: old, state: "running" });
+  expect(state(sim, "Degraded")?.message).toContain("beige rollout restart agent/travel");
+  const annotated = { metadata: { annotations: { "beige.dev/restarted-at": "2026-01-02T00:00:00Z" } } };
+  await sim.engine.write({ op: "merge", ref: ref("Agent", "travel"), body: annotated, manager: "test", force: false, dryRun: false });
+  await converge(sim, 60_000);
+  expect(serving(sim)).toMatchObject({ imageId: "sha256:base2" });
+  expect([problemsAtRest(sim), state(sim, "Degraded")?.status ?? "False"]).toEqual([[], "False"]);
 });
 
 test.each([
