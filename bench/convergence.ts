@@ -71,8 +71,8 @@ async function cold(fleet: Fleet): Promise<Line> {
     ended.abort();
     await making.catch(() => undefined);
     await removeRaw(docker, label);
-    rmSync(folder, { recursive: true, force: true });
   });
+  process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
   try {
     // Provider and plugin stand from here on; the first twenty warm everything up.
     await gateway.apply(stack);
@@ -96,7 +96,6 @@ async function cold(fleet: Fleet): Promise<Line> {
     );
   } finally {
     await removeRaw(docker, label);
-    rmSync(folder, { recursive: true, force: true });
   }
 }
 

@@ -5,10 +5,13 @@ import { fileURLToPath } from "node:url";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 
+/** No step takes so long; one that hangs is ended and has failed. */
+const STEP_MS = 25 * 60_000;
+
 /** Runs one step with its output shown; answers whether it passed. */
 function step(title: string, command: string, args: readonly string[]): boolean {
   console.log(`\n== ${title}`);
-  const run = spawnSync(command, args, { cwd: root, stdio: ["ignore", "inherit", "inherit"] });
+  const run = spawnSync(command, args, { cwd: root, stdio: ["ignore", "inherit", "inherit"], timeout: STEP_MS, killSignal: "SIGKILL" });
   if (run.status !== 0) console.error(`${title} failed (${run.status ?? run.signal ?? run.error?.message})`);
   return run.status === 0;
 }

@@ -1,4 +1,4 @@
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,8 +7,13 @@ import { systemClock } from "./clock.ts";
 import { createLock, takeLock } from "./lock.ts";
 
 let folder = "";
+const children: ChildProcess[] = [];
 beforeEach(() => (folder = mkdtempSync(join(tmpdir(), "beige-lock-"))));
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
+afterEach(() => {
+  // One that a failed test left behind would hold the test runner's standard error open.
+  for (const child of children.splice(0)) child.kill("SIGKILL");
+  rmSync(folder, { recursive: true, force: true });
+});
 
 const module = new URL("./lock.ts", import.meta.url).href;
 
@@ -16,6 +21,7 @@ const module = new URL("./lock.ts", import.meta.url).href;
 async function holder(path: string): Promise<{ kill(): Promise<void> }> {
   const code = `const { takeLock } = await import(${JSON.stringify(module)}); takeLock(${JSON.stringify(path)}); console.log("held"); setInterval(() => {}, 1e6);`;
   const child = spawn(process.execPath, ["--input-type=module", "-e", code], { stdio: ["ignore", "pipe", "inherit"] });
+  children.push(child);
   await new Promise((done) => child.stdout.once("data", done));
   const gone = new Promise<void>((done) => child.once("exit", () => done()));
   return {
@@ -42,6 +48,7 @@ test("a lock whose handle was thrown away is held all the same", async () => {
   const path = join(folder, "lock.db");
   const code = `const { takeLock } = await import(${JSON.stringify(module)}); takeLock(${JSON.stringify(path)}); for (let at = 0; at < 20; at += 1) { gc(); await null; } console.log("held"); setInterval(() => {}, 1e6);`;
   const child = spawn(process.execPath, ["--expose-gc", "--input-type=module", "-e", code], { stdio: ["ignore", "pipe", "inherit"] });
+  children.push(child);
   await new Promise((done) => child.stdout.once("data", done));
   expect(() => takeLock(path)).toThrow(expect.objectContaining({ code: "conflict" }));
   const gone = new Promise((done) => child.once("exit", done));
