@@ -1,23 +1,10 @@
 // Fields that a kind does not have, in a body: refused, told or dropped, as the writer asks (`fieldValidation` of Kubernetes).
 import type { KindInfo } from "../core/control.ts";
+import { SERVER_METADATA } from "../core/normalise.ts";
 import { branch, isObject, member, resolve, type Schema } from "../core/schema.ts";
 import { badRequest } from "./status.ts";
 
 export type Validation = "Strict" | "Warn" | "Ignore";
-
-/** Written by the gateway: what a client read and sends back is no mistake. */
-const SERVER_METADATA = new Set([
-  "uid",
-  "resourceVersion",
-  "generation",
-  "creationTimestamp",
-  "deletionTimestamp",
-  "deletionGracePeriodSeconds",
-  "finalizers",
-  "ownerReferences",
-  "managedFields",
-  "selfLink",
-]);
 
 const MOST = 20;
 

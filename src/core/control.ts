@@ -181,6 +181,19 @@ export interface KindInfo {
   readonly columns: readonly Column[];
 }
 
+/** All that is known of one object. */
+export interface Described {
+  readonly object: Resource;
+  readonly plan: ObjectPlan;
+  readonly events: readonly EventRecord[];
+  readonly revisions: readonly {
+    readonly revision: number;
+    readonly at: string;
+    readonly manager: string;
+    readonly fields: readonly string[];
+  }[];
+}
+
 /** Throws BeigeError: not_found, conflict, invalid (with problems). */
 export interface Control {
   kinds(): readonly KindInfo[];
@@ -199,17 +212,7 @@ export interface Control {
     options: { readonly dryRun: boolean; readonly force: boolean; readonly uid?: string; readonly resourceVersion?: string },
   ): Promise<Resource>;
   apply(request: ApplyRequest, signal: AbortSignal): AsyncIterable<ApplyEvent>;
-  describe(ref: Ref): Promise<{
-    readonly object: Resource;
-    readonly plan: ObjectPlan;
-    readonly events: readonly EventRecord[];
-    readonly revisions: readonly {
-      readonly revision: number;
-      readonly at: string;
-      readonly manager: string;
-      readonly fields: readonly string[];
-    }[];
-  }>;
+  describe(ref: Ref): Promise<Described>;
   /** Specs of the object, newest first; the last ten are kept. */
   revisions(ref: Ref): readonly Revision[];
   events(filter: { readonly ref?: Ref; readonly namespace?: string; readonly limit?: number }): readonly EventRecord[];

@@ -51,7 +51,8 @@ export function normalise(kind: string, value: unknown, schemas: Schemas = SCHEM
   return { ...wanted, spec: normaliseSpec(kind, wanted["spec"], schemas) };
 }
 
-const WRITTEN_BY_BEIGE = new Set([
+/** Metadata that the gateway writes: what a client read and sends back is no mistake. */
+export const SERVER_METADATA: ReadonlySet<string> = new Set([
   "uid",
   "resourceVersion",
   "generation",
@@ -71,7 +72,7 @@ export function withoutServerFields(value: unknown): unknown {
     Object.entries(value).flatMap(([key, item]): [string, unknown][] => {
       if (key === "status") return [];
       if (key !== "metadata" || !isObject(item)) return [[key, item]];
-      const kept = Object.entries(item).filter(([name, part]) => !(WRITTEN_BY_BEIGE.has(name) || (name === "namespace" && part === "")));
+      const kept = Object.entries(item).filter(([name, part]) => !(SERVER_METADATA.has(name) || (name === "namespace" && part === "")));
       return [[key, record(kept)]];
     }),
   );

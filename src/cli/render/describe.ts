@@ -1,22 +1,10 @@
 // One object as a person asks about it: the verdict first, then what it is, what would change, and what happened.
-import type { EventRecord, ObjectPlan } from "../../core/control.ts";
+import type { Described, ObjectPlan } from "../../core/control.ts";
 import { condition, nsName, type Resource } from "../../core/resource.ts";
 import { age } from "../../core/age.ts";
 import { clean, oneLine, type Output } from "../output.ts";
 import { VERB_TEXT } from "./plan.ts";
 import { ascii, valueText, whenText } from "./values.ts";
-
-export interface Described {
-  readonly object: Resource;
-  readonly plan: ObjectPlan;
-  readonly events: readonly EventRecord[];
-  readonly revisions: readonly {
-    readonly revision: number;
-    readonly at: string;
-    readonly manager: string;
-    readonly fields: readonly string[];
-  }[];
-}
 
 const LABEL = 12;
 const line = (label: string, text: string): string => `${label.padEnd(LABEL)} ${text}`.trimEnd();

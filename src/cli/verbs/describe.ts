@@ -1,8 +1,9 @@
 // beige describe: one object, verdict first.
+import type { Described } from "../../core/control.ts";
 import { BeigeError } from "../../core/errors.ts";
 import { type Run, word } from "../flags.ts";
 import { targetsOf } from "../names.ts";
-import { type Described, renderDescribe } from "../render/describe.ts";
+import { renderDescribe } from "../render/describe.ts";
 
 export const run: Run = async (context, input) => {
   const targets = await targetsOf(context.client, input.args, word(input, "namespace"));
