@@ -10,6 +10,7 @@ import { atEnd, type Fleet, startFleet } from "./fleet.ts";
 import { idle } from "./idle.ts";
 import { install } from "./installed.ts";
 import type { Line } from "./measure.ts";
+import { plane } from "./plane.ts";
 import { storing } from "./store.ts";
 
 interface Ground {
@@ -22,9 +23,10 @@ const PARTS: Readonly<Record<string, (ground: Ground) => Promise<readonly Line[]
   audit: () => auditing(),
   store: ({ program }) => storing(program()),
   convergence: async ({ fleet }) => convergence(await fleet()),
-  cli: async ({ program, fleet }) => [await version(program()), await noopApply(await fleet(), program())],
+  cli: async ({ program, fleet }) => [await version(program()), ...(await noopApply(await fleet(), program()))],
   exec: async ({ fleet }) => execution(await fleet()),
   idle: async ({ fleet }) => idle(await fleet()),
+  plane: ({ program, fleet }) => plane(program(), fleet),
 };
 
 const number = (value: number): string => (value >= 100 || Number.isInteger(value) ? value.toFixed(0) : value.toFixed(value >= 10 ? 1 : 2));

@@ -1,5 +1,5 @@
 // The one transaction of an apply of a thousand objects, against its rows written to SQLite by hand; and what the gateway's event loop feels of it.
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -12,8 +12,9 @@ import { readSet } from "../src/engine/apply/read.ts";
 import { stageOne, type Staged } from "../src/engine/apply/stage.ts";
 import { createLanguage } from "../src/engine/language.ts";
 import { openStore } from "../src/engine/store.ts";
-import { makeGateway, until } from "../test/gateway.ts";
+import { makeGateway } from "../test/gateway.ts";
 import { atEnd } from "./fleet.ts";
+import { stallMeter } from "./longest.ts";
 import { atMost, interleaved, type Line, median, timed, within } from "./measure.ts";
 
 const OBJECTS = 1000;
@@ -131,30 +132,14 @@ async function transaction(): Promise<Line> {
 async function stallOnce(program: string): Promise<{ readonly stallMs: number; readonly applyMs: number }> {
   const gateway = makeGateway({ program });
   atEnd.push(() => gateway.clean());
-  const out = join(gateway.home, "stall.json");
-  const ask = async (): Promise<number> => {
-    rmSync(out, { force: true });
-    process.kill(gateway.pid(), "SIGUSR2");
-    const text = await until(
-      () => {
-        try {
-          return readFileSync(out, "utf8");
-        } catch {
-          return "";
-        }
-      },
-      10_000,
-      "the gateway tells its longest stall",
-    );
-    return Number(text);
-  };
+  const meter = stallMeter(gateway);
   try {
-    await gateway.start({ NODE_OPTIONS: `--import=${join(import.meta.dirname, "stall.ts")}`, BEIGE_BENCH_STALL: out, KEY: "k".repeat(20) });
+    await gateway.start({ ...meter.env, KEY: "k".repeat(20) });
     // The start is not what is asked about; the first apply of anything loads what every apply needs.
     await gateway.apply("apiVersion: beige.dev/v1\nkind: Provider\nmetadata: {name: first}\nspec: {api: echo}\n", { set: "first" });
-    await ask();
+    await meter.ask();
     const applyMs = await timed(() => gateway.apply(stack));
-    return { stallMs: await ask(), applyMs };
+    return { stallMs: await meter.ask(), applyMs };
   } finally {
     await gateway.clean();
   }

@@ -197,6 +197,11 @@ test("init writes a stack that is valid, and keeps what is there", async () => {
   expect(readFileSync(join(keyed.home, "stack.yaml"), "utf8")).not.toContain("sk-planted");
 });
 
+test.each(["/proc/none/deep", "none/deep", "/dev/null/x"])("init into %s, which cannot be made, is refused at once", async (dir) => {
+  const made = await open();
+  expect((await made.run(["init", "travel", "--dir", dir])).code).toBeGreaterThan(0);
+});
+
 test("schema prints what editors read, and knows the short names", async () => {
   const made = await open();
   expect(JSON.parse((await made.run(["schema", "ag"])).out)).toMatchObject({ title: "Agent" });

@@ -48,7 +48,9 @@ function followedOf(set: PlannedSet): readonly Followed[] {
   const kept = set.stage.staged.flatMap(({ ref, before, after }, i): Followed[] => {
     const plan = set.planned[i]?.plan;
     const same = before?.metadata.generation === after.metadata.generation;
-    if (same && plan?.ready === true && plan.actions.length === 0) return [];
+    // What was said of it may be older than what is seen now: a secret that has been set since.
+    const said = before === undefined || condition(before, "Ready")?.status === "True";
+    if (same && said && plan?.ready === true && plan.actions.length === 0) return [];
     return [{ ref, verb: verbs.get(refKey(ref)) ?? "update", uid: after.metadata.uid, generation: after.metadata.generation }];
   });
   const going = set.pruned.remove.map((o) => ({ ref: refOf(o), verb: "delete" as const, uid: o.metadata.uid, generation: 0 }));

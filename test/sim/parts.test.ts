@@ -145,6 +145,15 @@ test("a provider without its key says which secret, and is Ready when the key co
   expect(JSON.stringify([object(sim, "openai", "Provider"), sim.engine.events({}), sim.audit.rows])).not.toContain("a-secret-value");
 });
 
+test("a failed object counts as failed only, and an unchanged apply looks again at what was not Ready", async () => {
+  sim = await createSim();
+  const objects = [provider(), keyed({ secret: "openai" })];
+  expect((await apply(sim, objects)).end).toMatchObject({ exit: 7, applied: 1, failed: 1, unchanged: 0 });
+  sim.secrets.known.add("openai");
+  expect((await apply(sim, objects)).end).toMatchObject({ exit: 0, applied: 0, failed: 0, unchanged: 2 });
+  expect(ready("Provider", "openai")?.status).toBe("True");
+});
+
 test("a cooling model is shown as Degraded until it has cooled down", async () => {
   sim = await createSim();
   await apply(sim, [provider()]);

@@ -1,6 +1,6 @@
 // beige init: looks at this machine and writes one commented stack to start from. What is there already is kept.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { BeigeError } from "../../core/errors.ts";
 import { createClient } from "../client.ts";
 import { type Context, type Run, word } from "../flags.ts";
@@ -82,7 +82,7 @@ function editorSettings(folder: string, schema: string, file: string): "wrote" |
       ? (settings["yaml.schemas"] as Record<string, unknown>)
       : {};
   if (Object.keys(schemas).some((key) => key.endsWith("schemas/beige.json"))) return "kept";
-  mkdirSync(join(folder, ".vscode"), { recursive: true });
+  if (!existsSync(join(folder, ".vscode"))) mkdirSync(join(folder, ".vscode"));
   const files = [...new Set([file, "stack.yaml", "**/*.beige.yaml", "stacks/**/*.yaml"])];
   const next = { ...settings, "yaml.schemas": { ...schemas, [schema]: files } };
   writeFileSync(path, `${JSON.stringify(next, undefined, 2)}\n`);
@@ -98,7 +98,10 @@ export const run: Run = async (context, input) => {
   const own = input.args[0] === undefined ? "stack.yaml" : `${name}.yaml`;
   const file = join(folder, own);
   const schema = join(packageRoot, "schemas/beige.json");
-  mkdirSync(folder, { recursive: true });
+  // Not recursive: below /proc that never ends.
+  if (!existsSync(dirname(folder)))
+    throw new BeigeError("invalid", `${dirname(folder)} does not exist`, { hint: `mkdir -p ${dirname(folder)}` });
+  if (!existsSync(folder)) mkdirSync(folder);
   const kept = existsSync(file);
   if (!kept) writeFileSync(file, stack(name, found, schema), { flag: "wx" });
   const settings = editorSettings(folder, schema, own);

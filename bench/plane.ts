@@ -1,0 +1,15 @@
+// What the control plane takes when nothing or much changes: plans, watches, Sources, and kubectl.
+import type { Fleet } from "./fleet.ts";
+import { kubectlApply } from "./kubectl.ts";
+import type { Line } from "./measure.ts";
+import { largePlan, noopPlan } from "./plan.ts";
+import { settling } from "./source.ts";
+import { fanOut } from "./watch.ts";
+
+export async function plane(program: string, fleet: () => Promise<Fleet>): Promise<readonly Line[]> {
+  // First those that need a quiet machine and no containers.
+  const alone = [...(await largePlan(program)), await fanOut(program), await settling(program)];
+  const twenty = await fleet();
+  console.error("plane: docker-compose up of the same 20 containers is not measured");
+  return [await noopPlan(twenty), ...alone, ...(await kubectlApply(twenty))];
+}
