@@ -155,20 +155,20 @@ test.each([
 });
 
 test.each([
-  ["the other's workspace", { workspace: { path: "/work/a", onDelete: "retain", shared: false } }, {}],
-  ["a folder above it", { workspace: { path: "/work", onDelete: "retain", shared: false } }, {}],
-  ["a folder below it", { workspace: { path: "/work/a/deep", onDelete: "retain", shared: false } }, {}],
-  ["it, as a mount", {}, { mounts: [{ source: "/work/a", target: "/data", readOnly: false }] }],
-  ["it, by dots", { workspace: { path: "/work/b/../a", onDelete: "retain", shared: false } }, {}],
+  ["the other's workspace", { workspace: { path: "/homes/a", onDelete: "retain", shared: false } }, {}],
+  ["a folder above it", { workspace: { path: "/homes", onDelete: "retain", shared: false } }, {}],
+  ["a folder below it", { workspace: { path: "/homes/a/deep", onDelete: "retain", shared: false } }, {}],
+  ["it, as a mount", {}, { mounts: [{ source: "/homes/a", target: "/data", readOnly: false }] }],
+  ["it, by dots", { workspace: { path: "/homes/b/../a", onDelete: "retain", shared: false } }, {}],
 ])("an agent may not have %s", (_name, spec, sandbox) => {
-  const other = agentOf("other", { workspace: { path: "/work/a", onDelete: "retain", shared: false } });
-  const found = problems(agentOf("travel", spec, sandbox), { objects: [other], paths: { workspaces: ["/work"], mounts: ["/work"] } });
+  const other = agentOf("other", { workspace: { path: "/homes/a", onDelete: "retain", shared: false } });
+  const found = problems(agentOf("travel", spec, sandbox), { objects: [other], paths: { workspaces: ["/homes"], mounts: ["/homes"] } });
   expect(found.map((one) => one.message).join()).toMatch(/overlaps/);
 });
 
 test("two agents that both say so share one workspace", () => {
-  const shared = { workspace: { path: "/work/a", onDelete: "retain", shared: true } };
-  expect(problems(agentOf("travel", shared), { objects: [agentOf("other", shared)], paths: { workspaces: ["/work"] } })).toEqual([]);
+  const shared = { workspace: { path: "/homes/a", onDelete: "retain", shared: true } };
+  expect(problems(agentOf("travel", shared), { objects: [agentOf("other", shared)], paths: { workspaces: ["/homes"] } })).toEqual([]);
 });
 
 test("a writable folder may not hold a plugin's code", () => {
@@ -188,32 +188,32 @@ test("no folder of an agent holds or lies in code of beige itself", () => {
 test.each([
   [
     "its own workspace",
-    { workspace: { path: "/work/a", onDelete: "retain", shared: false } },
-    [{ source: "/work/a/sub", target: "/x", readOnly: true }],
+    { workspace: { path: "/homes/a", onDelete: "retain", shared: false } },
+    [{ source: "/homes/a/sub", target: "/x", readOnly: true }],
   ],
   [
     "its own writable mount",
     {},
     [
-      { source: "/work/a", target: "/x", readOnly: false },
-      { source: "/work/a/sub", target: "/y", readOnly: true },
+      { source: "/homes/a", target: "/x", readOnly: false },
+      { source: "/homes/a/sub", target: "/y", readOnly: true },
     ],
   ],
-  ["another's writable mount", {}, [{ source: "/work/other/sub", target: "/y", readOnly: true }]],
+  ["another's writable mount", {}, [{ source: "/homes/other/sub", target: "/y", readOnly: true }]],
 ])("a mount may not lie inside %s: a link could take its place", (_name, spec, mounts) => {
-  const other = agentOf("other", {}, { mounts: [{ source: "/work/other", target: "/x", readOnly: false }] });
-  const found = problems(agentOf("travel", spec, { mounts }), { objects: [other], paths: { workspaces: ["/work"], mounts: ["/work"] } });
+  const other = agentOf("other", {}, { mounts: [{ source: "/homes/other", target: "/x", readOnly: false }] });
+  const found = problems(agentOf("travel", spec, { mounts }), { objects: [other], paths: { workspaces: ["/homes"], mounts: ["/homes"] } });
   expect(found.map((one) => one.message).join()).toMatch(/overlaps .* put a link in its place/);
 });
 
 test("two agents may write the same mount, and read below one that nobody writes", () => {
   const mount = (source: string, readOnly: boolean): Record<string, unknown> => ({ mounts: [{ source, target: "/x", readOnly }] });
-  const paths = { mounts: ["/work"] };
+  const paths = { mounts: ["/homes"] };
   expect(
-    problems(agentOf("travel", {}, mount("/work/a", false)), { objects: [agentOf("other", {}, mount("/work/a", false))], paths }),
+    problems(agentOf("travel", {}, mount("/homes/a", false)), { objects: [agentOf("other", {}, mount("/homes/a", false))], paths }),
   ).toEqual([]);
   expect(
-    problems(agentOf("travel", {}, mount("/work/a/b", true)), { objects: [agentOf("other", {}, mount("/work/a", true))], paths }),
+    problems(agentOf("travel", {}, mount("/homes/a/b", true)), { objects: [agentOf("other", {}, mount("/homes/a", true))], paths }),
   ).toEqual([]);
 });
 

@@ -23,7 +23,7 @@ const SEEN = {
   },
   HostConfig: { NetworkMode: "bridge", Memory: 3 * 1024 ** 3, NanoCpus: 1.5e9, PidsLimit: 64 },
   Mounts: [
-    { Type: "bind", Source: "/home/x/work", Destination: "/workspace", RW: true },
+    { Type: "bind", Source: "/home/x/homes", Destination: "/workspace", RW: true },
     { Type: "bind", Source: "/srv/data", Destination: "/data", RW: false },
     { Type: "bind", Source: "/run/socket", Destination: "/beige", RW: false },
     { Type: "volume", Source: "/var/v", Destination: "/v", RW: true },
@@ -98,7 +98,7 @@ test("adopt writes the agent that a container is, without what the gateway decid
       "    env:",
       "      MODE: a=b",
       "  workspace:",
-      "    path: /home/x/work",
+      "    path: /home/x/homes",
       "",
     ].join("\n"),
   );

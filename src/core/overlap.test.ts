@@ -51,7 +51,16 @@ test("folders that give power over the host, or hold keys, are never mounted", (
     "/tmp",
   ];
   for (const path of never) expect([path, typeof dangerous(path, homes)]).toEqual([path, "string"]);
-  for (const path of ["/srv/data", "/home/matt/work", "/home/matt/.sshx", "/etcetera", "/home/mattx", "/tmp/x", "/opt/app", "/var/lib/app"])
+  for (const path of [
+    "/srv/data",
+    "/home/matt/homes",
+    "/home/matt/.sshx",
+    "/etcetera",
+    "/home/mattx",
+    "/tmp/x",
+    "/opt/app",
+    "/var/lib/app",
+  ])
     expect([path, dangerous(path, homes)]).toEqual([path, undefined]);
 });
 

@@ -211,26 +211,26 @@ test("an agent of the same name takes over the workspace that was kept, as its o
   expect(problemsAtRest(sim)).toEqual([]);
 });
 
-const away = { workspace: { path: "/work/travel" } };
-const allowed = { secrets: [], paths: { mounts: ["/data"], workspaces: ["/work"], plugins: [] } };
+const away = { workspace: { path: "/homes/travel" } };
+const allowed = { secrets: [], paths: { mounts: ["/data"], workspaces: ["/homes"], plugins: [] } };
 
 test("a folder of root is refused as a workspace, with the command that mends it", async () => {
   sim = await createSim({ setUp: (m) => void Object.assign(m, { host: allowed }) });
-  sim.folders.folders.set("/work/travel", { uid: 0, gid: 0 });
+  sim.folders.folders.set("/homes/travel", { uid: 0, gid: 0 });
   const { end } = await apply(sim, [provider(), agent("travel", away)]);
   expect(end.exit).not.toBe(0);
   expect(state(sim, "Ready")).toMatchObject({
     status: "False",
-    message: expect.stringContaining("chown -R 20000:20000 /work/travel") as string,
+    message: expect.stringContaining("chown -R 20000:20000 /homes/travel") as string,
   });
   expect(sim.docker.boxes.size).toBe(0);
 });
 
 test("a workspace that leads into another agent's by a link refuses the apply, and nothing is stored", async () => {
   sim = await createSim({ setUp: (m) => void Object.assign(m, { host: allowed }) });
-  const other = agent("other", { workspace: { path: "/work/other" } });
+  const other = agent("other", { workspace: { path: "/homes/other" } });
   await apply(sim, [provider(), other]);
-  sim.folders.links.set("/work/travel", "/work/other");
+  sim.folders.links.set("/homes/travel", "/homes/other");
   const version = sim.engine.version();
   const { end, events } = await apply(sim, [provider(), other, agent("travel", away)]);
   expect(end.exit).toBe(2);
@@ -246,10 +246,10 @@ test("an agent whose folder became a link while it waited gets no container", as
   sim = await createSim({ setUp: (m) => void Object.assign(m, { host: allowed }) });
   await apply(sim, [
     provider(),
-    agent("other", { workspace: { path: "/work/other" } }),
+    agent("other", { workspace: { path: "/homes/other" } }),
     agent("travel", { ...away, sandbox: { image: "absent:1" } }),
   ]);
-  sim.folders.links.set("/work/travel", "/work/other");
+  sim.folders.links.set("/homes/travel", "/homes/other");
   sim.docker.images.set("absent:1", "sha256:absent");
   await converge(sim, 80_000);
   expect(state(sim, "Ready")).toMatchObject({
@@ -264,15 +264,15 @@ test("an agent whose folder became a link while it waited gets no container", as
 test("a plugin's code where an agent writes refuses the apply, by a link as well, and one that came to lie there is unloaded", async () => {
   const host = { ...allowed, paths: { ...allowed.paths, plugins: ["/"] } };
   sim = await createSim({ setUp: (m) => void Object.assign(m, { host }) });
-  const other = agent("other", { workspace: { path: "/work/other" } });
+  const other = agent("other", { workspace: { path: "/homes/other" } });
   const mine = (path: string): object => plugin("mine", { source: { path } });
   await apply(sim, [provider(), other]);
-  expect((await apply(sim, [mine("/work/other/code")])).end.exit).toBe(2);
-  expect((await apply(sim, [mine("/work")])).end.exit).toBe(2);
+  expect((await apply(sim, [mine("/homes/other/code")])).end.exit).toBe(2);
+  expect((await apply(sim, [mine("/homes")])).end.exit).toBe(2);
   sim.packages.set("/code/mine", { manifest: { name: "mine", description: "Mine.", provides: {} }, codeHash: "code" });
   expect((await apply(sim, [mine("/code/mine")])).end.exit).toBe(0);
   expect(sim.plugins.names()).toEqual(["mine"]);
-  sim.folders.links.set("/work/other", "/code");
+  sim.folders.links.set("/homes/other", "/code");
   await converge(sim, 80_000);
   expect(sim.plugins.names()).toEqual([]);
   expect(state(sim, "Ready", "mine", "Plugin")).toMatchObject({ reason: "PathRefused" });
@@ -283,7 +283,7 @@ test("a link that is swapped between the check and the act refuses the container
   const effect = sim.faults.onEffect;
   sim.faults.onEffect = (name) => {
     effect(name);
-    if (name === "folder /work/travel") sim.folders.links.set("/work/travel", "/etc");
+    if (name === "folder /homes/travel") sim.folders.links.set("/homes/travel", "/etc");
   };
   await apply(sim, [provider(), agent("travel", away)]);
   await converge(sim, 80_000);
@@ -303,16 +303,16 @@ test("a mount whose folder is missing waits for it and says so", async () => {
 
 test("an explicit workspace is deleted only when the manifest says so, and never while another agent lives in it", async () => {
   sim = await createSim({ setUp: (m) => void Object.assign(m, { host: allowed }) });
-  const shared = (name: string) => agent(name, { workspace: { path: "/work/common", shared: true, onDelete: "delete" } });
-  sim.folders.folders.set("/work/common", { uid: 20_000, gid: 20_000 });
+  const shared = (name: string) => agent(name, { workspace: { path: "/homes/common", shared: true, onDelete: "delete" } });
+  sim.folders.folders.set("/homes/common", { uid: 20_000, gid: 20_000 });
   await apply(sim, [provider(), shared("travel"), shared("other")]);
   expect([problemsAtRest(sim), problemsAtRest(sim, "other")]).toEqual([[], []]);
   await sim.engine.delete(ref("Agent", "travel"), { dryRun: false, force: false });
   await converge(sim, 40_000);
-  expect(sim.folders.folders.has("/work/common")).toBe(true);
+  expect(sim.folders.folders.has("/homes/common")).toBe(true);
   await sim.engine.delete(ref("Agent", "other"), { dryRun: false, force: false });
   await converge(sim, 40_000);
-  expect(sim.folders.folders.has("/work/common")).toBe(false);
+  expect(sim.folders.folders.has("/homes/common")).toBe(false);
 });
 
 test("deleting an agent never follows a link that stands where its workspace was", async () => {
