@@ -28,9 +28,9 @@ export async function kubectlApply({ gateway, file }: Fleet): Promise<readonly L
   await gateway.stop();
   try {
     await gateway.start({ BEIGE_KUBE_LISTEN: "0" });
-    const told = await gateway.beige("kubeconfig");
-    if (told.code !== 0) throw new Error(`beige kubeconfig: ${told.err}`);
-    writeFileSync(config, told.out, { mode: 0o600 });
+    const answer = await gateway.beige("kubeconfig");
+    if (answer.code !== 0) throw new Error(`beige kubeconfig: ${answer.err}`);
+    writeFileSync(config, answer.out, { mode: 0o600 });
     await gateway.apply(stackOf(names));
     const env = { PATH: process.env["PATH"] ?? "", HOME: home, KUBECONFIG: config };
     const run = (args: readonly string[]) => timed(() => runProgram(kubectl, args, env));
@@ -39,6 +39,9 @@ export async function kubectlApply({ gateway, file }: Fleet): Promise<readonly L
       () => run(["apply", "-f", file]),
       () => run(CLIENT),
     );
+    const lines = spawnSync(kubectl, ["apply", "-f", file], { env, encoding: "utf8" }).stdout.trim().split("\n");
+    if (lines.length !== names.length + 2 || !lines.every((each) => each.endsWith(" unchanged")))
+      throw new Error(`not a no-op: ${lines.join("; ")}`);
     const note = "floor: kubectl version --client";
     return [atMost({ line: "kubectl apply of 20 agents, nothing to do", unit: "ms", limit: 2, note }, pair)];
   } finally {

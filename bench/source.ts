@@ -32,7 +32,7 @@ async function settle(program: string, folder: string): Promise<Settled> {
   const gateway = makeGateway({ program });
   atEnd.push(() => gateway.clean());
   try {
-    writeFileSync(join(gateway.home, "host.yaml"), HOST);
+    writeFileSync(join(gateway.home, "host.yaml"), HOST, { mode: 0o600 });
     await gateway.start();
     // What every apply needs is loaded by the first one.
     await gateway.apply(provider("first"), { set: "first" });
