@@ -189,11 +189,10 @@ test("a folder that never settles is said to be so, and one that is replaced whi
 
 test("a known hash needs one look only", async () => {
   put("a.yaml");
-  const trees = treesOf({ limits: { gapMs: 400 } });
-  const { hash } = await trees.read(root, { vars: {} });
-  const started = performance.now();
-  expect((await trees.read(root, { vars: {}, known: hash })).hash).toBe(hash);
-  expect(performance.now() - started).toBeLessThan(400);
+  const { hash } = await treesOf().read(root, { vars: {} });
+  // A second look would come after this test's own end.
+  const slow = treesOf({ limits: { gapMs: 3_600_000 } });
+  expect((await slow.read(root, { vars: {}, known: hash })).hash).toBe(hash);
 });
 
 const AGENT = (file: string): string =>
