@@ -80,7 +80,7 @@ async function swapOne({ gateway, host }: Place, moment: Moment, arm: (swap: () 
     const { body: answer } = await gateway.request("GET", `/api/agents/${name}`);
     seen = answer;
     assert.notEqual(answer.ready, "True", `swap ${moment.name}: ${JSON.stringify(answer)}`);
-    return answer.ready === "False" && /Refused$/.test(answer.reason);
+    return answer.ready === "False" && String(answer.reason).endsWith("Refused");
   };
   await until(refused, 20_000, `swap ${moment.name}: refused`).catch((error: Error) =>
     assert.fail(`${error.message}: ${JSON.stringify(seen)}`),
