@@ -73,7 +73,7 @@ export interface ChatContext {
 /** Deltas only: the growing partial is rebuilt by whoever needs it. */
 export type ChatEvent =
   /** Names who answers where the gateway has chosen; `fallback` when it is not the first of the list. */
-  | { readonly type: "start"; readonly provider?: string; readonly model?: string; readonly fallback?: boolean }
+  | { readonly type: "start"; readonly provider?: string; readonly model?: string; readonly fallback?: boolean; readonly wire?: boolean }
   | { readonly type: "text_start" | "thinking_start"; readonly contentIndex: number }
   | { readonly type: "text_delta" | "thinking_delta" | "toolcall_delta"; readonly contentIndex: number; readonly delta: string }
   | { readonly type: "text_end" | "thinking_end"; readonly contentIndex: number; readonly content: string }
@@ -112,6 +112,7 @@ export interface ChatTarget {
 export interface ChatOptions {
   readonly thinking: "off" | "minimal" | "low" | "medium" | "high";
   readonly maxTokens?: number;
+  readonly temperature?: number;
   readonly session?: string;
 }
 
