@@ -22,7 +22,7 @@ type Options = Readonly<Record<string, unknown>>;
 async function equalOptions(fleet: Fleet, folder: string, label: string): Promise<readonly Options[]> {
   const { gateway, docker } = fleet;
   const home = gateway.home;
-  const sandbox = createDocker({ socketPath: ENGINE, guest: guestPath(), clock: systemClock, log: silent });
+  const sandbox = createDocker({ socketPath: ENGINE, guest: guestPath(), epoch: Date.now(), clock: systemClock, log: silent });
   for (const part of ["run", "agents"]) {
     cpSync(join(home, part), join(folder, part), { recursive: true, filter: (path) => !lstatSync(path).isSocket() });
   }

@@ -1,9 +1,9 @@
-import { mkdtempSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { createDigests, FILE_MAX, sha256 } from "./digests.ts";
+import { createDigests, createListings, FILE_MAX, sha256 } from "./digests.ts";
 
 let folder: string;
 let path: string;
@@ -47,4 +47,39 @@ test("links, folders and what is too large are refused", () => {
   expect(() => digest(folder)).toThrow(/is not a file/);
   writeFileSync(`${path}.large`, Buffer.alloc(FILE_MAX + 1));
   expect(() => digest(`${path}.large`)).toThrow(/is larger than/);
+});
+
+test("what comes, goes, leads elsewhere or takes the place of a folder is seen at once, also after the list was kept", async () => {
+  const list = createListings();
+  const kept = join(folder, "kept");
+  mkdirSync(join(kept, "inner"), { recursive: true });
+  symlinkSync("/a", join(kept, "link"));
+  const names = (): unknown =>
+    list(kept)
+      ?.map(({ name, is, to }) => [name, is, to])
+      .toSorted();
+  expect(names()).toEqual([
+    ["inner", "folder", undefined],
+    ["link", "link", "/a"],
+  ]);
+  await pause(1100);
+  const same = list(kept);
+  expect(list(kept)).toBe(same);
+  symlinkSync("/b", join(kept, "new"));
+  renameSync(join(kept, "new"), join(kept, "link"));
+  writeFileSync(join(kept, "file"), "");
+  rmSync(join(kept, "inner"), { recursive: true });
+  utimesSync(kept, 1000, 1000);
+  expect(names()).toEqual([
+    ["file", "file", undefined],
+    ["link", "link", "/b"],
+  ]);
+  await pause(1100);
+  expect(list(kept)).toHaveLength(2);
+  renameSync(kept, `${kept}.old`);
+  mkdirSync(kept);
+  expect(list(kept)).toEqual([]);
+  rmSync(kept, { recursive: true });
+  symlinkSync(`${kept}.old`, kept);
+  expect(list(kept)).toBeUndefined();
 });

@@ -1,6 +1,7 @@
-// Reads small ordinary files, and remembers their digests as long as the inode says that nobody touched them.
+// Reads small ordinary files and lists folders, and remembers digests and names as long as the inode says that nobody touched them.
 import { createHash } from "node:crypto";
-import { closeSync, constants, fstatSync, lstatSync, openSync, readSync } from "node:fs";
+import { type BigIntStats, closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, readlinkSync, readSync } from "node:fs";
+import { join } from "node:path";
 import { BeigeError } from "../src/core/errors.ts";
 
 export const FILE_MAX = 1 << 20;
@@ -51,29 +52,58 @@ export function readPlain(path: string, limit = FILE_MAX): Buffer | undefined {
   }
 }
 
-/** What changes with any write, and nobody can set back: the time of the last change of the inode. */
-function markOf(path: string, now: number): string | undefined {
+/** What moves with any write, and nobody can set back: the time of the last change of the inode. */
+type Mark = Pick<BigIntStats, "dev" | "ino" | "size" | "mode" | "ctimeNs">;
+
+function markOf(path: string, now: number): Mark | undefined {
   const stat = lstatSync(path, { bigint: true, throwIfNoEntry: false });
-  if (stat === undefined || Number(stat.ctimeMs) > now - STEADY_MS) return undefined;
-  return `${stat.dev} ${stat.ino} ${stat.size} ${stat.mode} ${stat.ctimeNs}`;
+  return stat === undefined || Number(stat.ctimeMs) > now - STEADY_MS ? undefined : stat;
 }
 
-/** Answers as `readPlain` does, with the digest in place of the content. */
-export function createDigests(): (path: string) => Digest | undefined {
-  const kept = new Map<string, Digest & { readonly mark: string }>();
+const sameMark = (a: Mark, b: Mark): boolean =>
+  a.ctimeNs === b.ctimeNs && a.ino === b.ino && a.size === b.size && a.dev === b.dev && a.mode === b.mode;
+
+/** Answers as `read` does, without reading again what has not been touched. */
+function remembered<T>(read: (path: string) => T | undefined): (path: string) => T | undefined {
+  const kept = new Map<string, { readonly value: T; readonly mark: Mark }>();
   return (path) => {
     const mark = markOf(path, Date.now());
     const known = kept.get(path);
-    if (known !== undefined && known.mark === mark) return known;
+    if (known !== undefined && mark !== undefined && sameMark(known.mark, mark)) return known.value;
     kept.delete(path);
     // The mark is older than the content: what was written in between shows at the next look.
-    const data = readPlain(path);
-    if (data === undefined) return undefined;
-    const digest = { sha256: sha256(data), length: data.length };
-    if (mark !== undefined) {
+    const value = read(path);
+    if (value !== undefined && mark !== undefined) {
       if (kept.size >= KEPT_MAX) kept.clear();
-      kept.set(path, { ...digest, mark });
+      kept.set(path, { value, mark });
     }
-    return digest;
+    return value;
   };
 }
+
+/** Answers as `readPlain` does, with the digest in place of the content. */
+export const createDigests = (): ((path: string) => Digest | undefined) =>
+  remembered((path) => {
+    const data = readPlain(path);
+    return data === undefined ? undefined : { sha256: sha256(data), length: data.length };
+  });
+
+export interface Entry {
+  readonly name: string;
+  readonly is: "folder" | "file" | "link" | "other";
+  /** Where a link leads. */
+  readonly to?: string;
+}
+
+function entriesOf(folder: string): readonly Entry[] | undefined {
+  const stat = lstatSync(folder, { throwIfNoEntry: false });
+  if (stat === undefined || !stat.isDirectory()) return undefined;
+  return readdirSync(folder, { withFileTypes: true }).map((entry): Entry => {
+    const { name } = entry;
+    if (entry.isSymbolicLink()) return { name, is: "link", to: readlinkSync(join(folder, name)) };
+    return { name, is: entry.isDirectory() ? "folder" : entry.isFile() ? "file" : "other" };
+  });
+}
+
+/** What stands in a folder, undefined when it is none. Neither a name nor a link changes without the folder's own time moving. */
+export const createListings = (): ((folder: string) => readonly Entry[] | undefined) => remembered(entriesOf);

@@ -1,5 +1,6 @@
 // The Sandbox port on a Docker engine, and the only file that knows dockerode.
-import type { Readable } from "node:stream";
+import { randomBytes } from "node:crypto";
+import type { Duplex, Readable } from "node:stream";
 import Dockerode from "dockerode";
 import type { Sandbox } from "../src/core/sandbox.ts";
 import type { Clock, Log } from "../src/core/world.ts";
@@ -7,10 +8,12 @@ import * as answer from "./docker/answer.ts";
 import { ask, LOOK_MS, passing, type AskOptions } from "./docker/ask.ts";
 import { create, inspect, list, ping, remove, short } from "./docker/containers.ts";
 import { watchEvents, type EventSource } from "./docker/events.ts";
-import { exec, logs } from "./docker/exec.ts";
+import { connect, fate, isResident } from "./docker/attach.ts";
+import { checkWords, exec, logs } from "./docker/exec.ts";
 import { messageOf } from "./docker/failure.ts";
 import { limits } from "./docker/shape.ts";
 import type { Door, Engine } from "./docker/words.ts";
+import { createResident } from "./resident.ts";
 
 const STOP_SLACK_MS = 30_000;
 const EVENTS = [
@@ -33,6 +36,8 @@ export interface DockerOptions {
   readonly socketPath: string;
   /** Absolute host path of the guest binary. */
   readonly guest: string;
+  /** Grows with every start of a gateway on this store: supervisors refuse an older one. */
+  readonly epoch: number;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -57,6 +62,8 @@ function openDoor(socketPath: string): Door {
     remove: async (id, abortSignal) => void (await at(id).remove({ force: true, v: true, abortSignal })),
     prepare: async (id, options, abortSignal) => answer.id((await at(id).exec({ ...options, abortSignal })).id),
     run: (prepared, abortSignal) => docker.getExec(prepared).start({ hijack: true, stdin: true, abortSignal }),
+    attach: async (id, abortSignal) =>
+      (await at(id).attach({ stream: true, stdin: true, stdout: true, stderr: true, hijack: true, abortSignal })) as Duplex,
     events: (query, abortSignal) => untyped.getEvents({ ...query, abortSignal }),
   };
 }
@@ -83,8 +90,16 @@ const unlessNotPaused = (error: unknown): void => {
 
 export function createDocker(options: DockerOptions): Sandbox {
   const { socketPath, clock, log } = options;
-  const engine: Engine = { door: openDoor(socketPath), socketPath, clock, log, images: new Map() };
+  const engine: Engine = { door: openDoor(socketPath), socketPath, clock, log, images: new Map(), resident: new Map() };
   const { door } = engine;
+  const resident = createResident({
+    connect: (id, signal) => connect(engine, id, signal),
+    fate: (id) => fate(engine, id),
+    epoch: options.epoch,
+    nonce: () => randomBytes(16),
+    clock,
+    log,
+  });
   const change = (id: string, doing: string, run: (s: AbortSignal) => Promise<void>, limit: AskOptions): Promise<void> =>
     ask(engine, `${doing} container ${short(id)}`, run, limit);
   return {
@@ -103,8 +118,14 @@ export function createDocker(options: DockerOptions): Sandbox {
     unpause: (id, signal) => change(id, "unpause", (s) => door.unpause(id, s).catch(unlessNotPaused), { signal }),
     rename: (id, name, signal) => change(id, "rename", (s) => door.rename(id, name, s), { signal }),
     update: (id, wanted, signal) => change(id, "update", (s) => door.update(id, limits(wanted), s), { signal }),
-    remove: (id, signal) => remove(engine, id, signal),
-    exec: (id, request, signal) => exec(engine, id, request, signal),
+    remove: async (id, signal) => {
+      await remove(engine, id, signal);
+      resident.drop(id);
+    },
+    exec: async (id, request, signal) => {
+      checkWords(request);
+      return (await isResident(engine, id, signal)) ? resident.exec(id, request, signal) : exec(engine, id, request, signal);
+    },
     logs: (id, lines, signal) => logs(engine, id, { lines, signal }),
     watch: (on, signal) => watchEvents(eventSource(engine), clock, on, signal),
     guest: () => options.guest,

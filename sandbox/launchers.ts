@@ -1,14 +1,13 @@
 // What is mounted read-only into a sandbox: launchers, documentation of plugins, and the guest binary. Folders are changed in
 // place by renames inside them, so that a running sandbox, which has them mounted, sees the new state and hardly ever a half one.
 import { createHash, randomBytes } from "node:crypto";
-import { readdirSync, readlinkSync } from "node:fs";
 import { chmod, lstat, mkdir, readFile, readdir, readlink, rename, rm, rmdir, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { AgentId } from "../src/core/call.ts";
 import { BeigeError } from "../src/core/errors.ts";
 import { agentFolder, launcherFolder, packageFolder, socketFolder } from "../src/core/paths.ts";
 import type { Kit, Kits } from "../src/core/world.ts";
-import { createDigests, type Digest, readPlain, sha256 } from "./digests.ts";
+import { createDigests, createListings, type Digest, type Entry, readPlain, sha256 } from "./digests.ts";
 import { packageFiles, readTree, type Files } from "./packages.ts";
 
 /** Where every launcher leads, inside. */
@@ -18,7 +17,11 @@ const TOOL_NAME = /^[a-z0-9][a-z0-9._-]{0,126}$/;
 const PACKAGE_NAME = /^[a-z0-9][a-z0-9-]{0,62}$/;
 
 type Packages<T> = ReadonlyMap<string, Files<T>>;
-type Digests = (path: string) => Digest | undefined;
+/** Both remember what they were asked. */
+interface Looks {
+  readonly read: (path: string) => Digest | undefined;
+  readonly list: (folder: string) => readonly Entry[] | undefined;
+}
 
 const NOTHING: Digest = { sha256: sha256(""), length: 0 };
 
@@ -108,9 +111,9 @@ async function writePackage(folder: string, name: string, files: Files<Uint8Arra
 const digested = (files: Files<Uint8Array>): Files<Digest> =>
   new Map([...files].map(([path, data]) => [path, { sha256: sha256(data), length: data.length }]));
 
-async function writePackages(folder: string, packages: Packages<Uint8Array>, digests: Digests): Promise<void> {
+async function writePackages(folder: string, packages: Packages<Uint8Array>, looks: Looks): Promise<void> {
   for (const [name, files] of packages) {
-    const there = readTree(join(folder, name), digests, NOTHING);
+    const there = readTree(join(folder, name), { ...looks, nothing: NOTHING });
     const same = there !== undefined && hashKit("", [], new Map([[name, there]])) === hashKit("", [], new Map([[name, digested(files)]]));
     if (!same) await writePackage(folder, name, files);
   }
@@ -118,28 +121,22 @@ async function writePackages(folder: string, packages: Packages<Uint8Array>, dig
 }
 
 /** Name of a launcher; what is none spoils the hash. */
-function seenTool(folder: string, name: string): string {
-  try {
-    if (readlinkSync(join(folder, name)) === CLIENT) return name;
-  } catch {
-    // No link at all.
-  }
-  return `not a launcher: ${name}`;
-}
+const seenTool = ({ name, to }: Entry): string => (to === CLIENT ? name : `not a launcher: ${name}`);
 
-function seenPackages(folder: string, digests: Digests): Packages<Digest> {
+function seenPackages(folder: string, looks: Looks): Packages<Digest> {
   const none = new Map([["not a folder", NOTHING]]);
-  return new Map(readdirSync(folder).map((name) => [name, readTree(join(folder, name), digests, NOTHING) ?? none]));
+  const how = { ...looks, nothing: NOTHING };
+  return new Map((looks.list(folder) ?? []).map(({ name }) => [name, readTree(join(folder, name), how) ?? none]));
 }
 
 /** All of it lies in the gateway's own folders on a local disk: asking in turn costs less than asking at once. */
-function seen(home: string, agent: AgentId, digests: Digests): string | undefined {
+function seen(home: string, agent: AgentId, looks: Looks): string | undefined {
   try {
-    const client = digests(join(socketFolder(home, agent.uid), CLIENT_FILE));
-    const bin = launcherFolder(home, agent);
-    if (client === undefined) return undefined;
-    const tools = readdirSync(bin).map((name) => seenTool(bin, name));
-    return hashKit(client.sha256, tools, seenPackages(packageFolder(home, agent), digests));
+    const client = looks.read(join(socketFolder(home, agent.uid), CLIENT_FILE));
+    const bin = looks.list(launcherFolder(home, agent));
+    const docs = packageFolder(home, agent);
+    if (client === undefined || bin === undefined || looks.list(docs) === undefined) return undefined;
+    return hashKit(client.sha256, bin.map(seenTool), seenPackages(docs, looks));
   } catch {
     return undefined;
   }
@@ -155,17 +152,17 @@ async function remove(home: string, agent: AgentId): Promise<void> {
 
 /** `guest` is the absolute path of the guest binary; it is looked at each time, so that an upgrade shows as another hash. */
 export function createKits({ home, guest }: { readonly home: string; readonly guest: string }): Kits {
-  const digests = createDigests();
+  const looks: Looks = { read: createDigests(), list: createListings() };
   const hashOf = async (kit: Kit): Promise<string> => {
-    const client = digests(guest);
+    const client = looks.read(guest);
     if (client === undefined)
       throw new BeigeError("not_found", `the guest binary ${guest} is not there`, { hint: "sandbox/guest/build.sh" });
-    return hashKit(client.sha256, kit.tools, await readPackages(kit, digests));
+    return hashKit(client.sha256, kit.tools, await readPackages(kit, looks.read));
   };
   /** Hashes that are being made: agents of one kit that are looked at together need one. */
   const making = new Map<string, Promise<string>>();
   return {
-    seen: async (agent) => seen(home, agent, digests),
+    seen: async (agent) => seen(home, agent, looks),
     hash: async (kit) => {
       checkNames(kit);
       const key = JSON.stringify([kit.tools, kit.packages]);
@@ -183,7 +180,7 @@ export function createKits({ home, guest }: { readonly home: string; readonly gu
       await ensureFolder(folders.bin, 0o755);
       await ensureFolder(folders.docs, 0o755);
       await writeClient(folders.beige, binary);
-      await writePackages(folders.docs, packages, digests);
+      await writePackages(folders.docs, packages, looks);
       await writeLaunchers(folders.bin, kit.tools);
     },
     remove: (agent) => remove(home, agent),

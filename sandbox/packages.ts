@@ -1,12 +1,13 @@
 // Reads the documentation of plugins: only files that a manifest names, only from inside the plugin's folder, only so many bytes.
-import { lstatSync, readdirSync } from "node:fs";
 import { realpath } from "node:fs/promises";
 import { join, normalize, sep } from "node:path";
 import { BeigeError } from "../src/core/errors.ts";
 import { within } from "../src/core/paths.ts";
+import type { Entry } from "./digests.ts";
 
 /** Reads one ordinary file, or what stands for it; undefined when absent. */
 type Read<T> = (path: string) => T | undefined;
+type Listings = (folder: string) => readonly Entry[] | undefined;
 /** By relative path. */
 export type Files<T> = ReadonlyMap<string, T>;
 
@@ -52,6 +53,7 @@ export async function packageFiles<T extends { readonly length: number }>(
 }
 
 interface Walk<T> {
+  readonly list: Listings;
   readonly read: Read<T>;
   /** Stands for whatever is no file. */
   readonly nothing: T;
@@ -59,21 +61,23 @@ interface Walk<T> {
 }
 
 function walk<T>(folder: string, prefix: string, about: Walk<T>): void {
-  const { read, nothing, into } = about;
+  const { list, read, nothing, into } = about;
   if (prefix.split("/").length > DEPTH_MAX + 1 || into.size > FILES_MAX) throw new BeigeError("invalid", `too much in ${folder}`);
-  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+  for (const entry of list(folder) ?? []) {
     const path = join(folder, entry.name);
-    if (entry.isDirectory()) walk(path, `${prefix}${entry.name}/`, about);
-    else if (entry.isFile()) into.set(prefix + entry.name, read(path) ?? nothing);
+    if (entry.is === "folder") walk(path, `${prefix}${entry.name}/`, about);
+    else if (entry.is === "file") into.set(prefix + entry.name, read(path) ?? nothing);
     else into.set(`${prefix}${entry.name} (not a file)`, nothing);
   }
 }
 
 /** What stands in a folder of ours, which lies on a local disk; undefined when it is none. */
-export function readTree<T>(folder: string, read: Read<T>, nothing: T): Files<T> | undefined {
-  const stat = lstatSync(folder, { throwIfNoEntry: false });
-  if (stat === undefined || !stat.isDirectory()) return undefined;
+export function readTree<T>(
+  folder: string,
+  how: { readonly list: Listings; readonly read: Read<T>; readonly nothing: T },
+): Files<T> | undefined {
+  if (how.list(folder) === undefined) return undefined;
   const into = new Map<string, T>();
-  walk(folder, "", { read, nothing, into });
+  walk(folder, "", { ...how, into });
   return into;
 }

@@ -5,57 +5,27 @@ import { enableCompileCache } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { kinds } from "../controllers/index.ts";
-import { createDocker } from "../sandbox/docker.ts";
 import { guestPath } from "../sandbox/guest.ts";
 import { createKits } from "../sandbox/launchers.ts";
-import { createAudit } from "./adapters/audit.ts";
 import { createAuditReader } from "./adapters/audit/reader.ts";
 import { ensureCertificate } from "./adapters/certificate.ts";
 import { systemClock } from "./adapters/clock.ts";
 import { createWorkspaces } from "./adapters/disk.ts";
 import { openHome } from "./adapters/home.ts";
-import { createHost } from "./adapters/host.ts";
-import { createLog } from "./adapters/log.ts";
-import { createPi } from "./adapters/pi.ts";
 import { systemRandom } from "./adapters/random.ts";
-import { createSecrets } from "./adapters/secrets.ts";
 import { operatorToken } from "./adapters/token.ts";
 import { createTrees } from "./adapters/trees.ts";
 import { createApi } from "./api/api.ts";
 import { BeigeError } from "./core/errors.ts";
-import { parseKubeListen, parseListen, type Listen } from "./core/listen.ts";
+import { parseKubeListen, parseListen } from "./core/listen.ts";
 import type { Outside } from "./core/world.ts";
+import { foundation, type DaemonOptions } from "./daemon/foundation.ts";
+import { traffic } from "./daemon/traffic.ts";
 import { createEngine, type Engine } from "./engine/engine.ts";
-import { openStore } from "./engine/store.ts";
-import { createCalls } from "./gateway/call.ts";
-import { createChat } from "./gateway/chat.ts";
-import { createEcho } from "./gateway/echo.ts";
-import { createHooks } from "./gateway/hooks.ts";
-import { createLimiter } from "./gateway/limiter.ts";
-import { createPluginHost } from "./gateway/plugins.ts";
-import { createSockets } from "./gateway/sockets.ts";
-import { coreToolSchemas } from "./gateway/tools.ts";
-import { createTurns } from "./gateway/turns.ts";
 
 const here = dirname(fileURLToPath(import.meta.url));
 /** How old the container engine's state in a health answer may be, about. */
 const HEALTH_MS = 1000;
-
-export interface DaemonOptions {
-  /** Absolute path of BEIGE_HOME. */
-  readonly home: string;
-  /** Where to listen besides the unix socket. */
-  readonly listen: Listen;
-  /** Port of the door for Kubernetes clients, with TLS; absent: none. */
-  readonly kubePort?: number;
-  /** Whether schedules fire. */
-  readonly firing: boolean;
-  /** Unix socket of the Docker engine. */
-  readonly engine: string;
-  /** Whether the log also goes to standard error. */
-  readonly foreground: boolean;
-  readonly env: Readonly<Record<string, string | undefined>>;
-}
 
 export interface Daemon {
   readonly socket: string;
@@ -73,67 +43,6 @@ function packageVersion(): string {
   return path === undefined ? "0.0.0" : (JSON.parse(readFileSync(path, "utf8")) as { version: string }).version;
 }
 
-/** What everything else stands on: secrets, records, and the store with its lock. */
-function foundation(options: DaemonOptions) {
-  const { home } = options;
-  const logs = join(home, "logs");
-  const host = createHost({ home });
-  const secrets = createSecrets({ host: () => host.policy(), env: options.env, homeEnvFile: join(home, "env"), clock: systemClock });
-  const redact = (text: string): string => secrets.redact(text);
-  const log = createLog({ file: join(logs, "gateway.log"), stderr: options.foreground, redact });
-  const store = openStore({ home, clock: systemClock, random: systemRandom, log });
-  // The store's lock makes this process the only writer of the chains.
-  const chain = (name: string) => createAudit({ path: join(logs, `${name}.jsonl`), clock: systemClock, redact, log, closeOpen: true });
-  return { home, host, secrets, redact, log, store, audit: chain("audit"), control: chain("control") };
-}
-
-/** What carries traffic. `engine` is asked late, since it is made from this. */
-function gateway(base: ReturnType<typeof foundation>, options: DaemonOptions, engine: () => Engine) {
-  const { home, log, store, secrets, audit, redact } = base;
-  const clock = systemClock;
-  const random = systemRandom;
-  const sandbox = createDocker({ socketPath: options.engine, guest: guestPath(), clock, log });
-  const builtins = join(here, "../plugins");
-  const changed = (name: string): void => engine().wake({ kind: "Plugin", namespace: "", name });
-  const plugins = createPluginHost({ home, builtins, host: () => base.host.policy(), secrets, log, clock, onChange: changed });
-  const hooks = createHooks({ plugins, clock, log, redact });
-  const { directory, shelf } = store;
-  const { call, calls, tokens } = createCalls({
-    directory,
-    audit,
-    plugins,
-    hooks,
-    sandbox,
-    agents: store.agents,
-    secrets,
-    clock,
-    random,
-    log,
-  });
-  const sockets = createSockets({ home, call, tokens, clock, log, onHello: (uid) => engine().wakeUid(uid) });
-  const pi = createPi({ log });
-  const echo = createEcho(clock);
-  const limiter = createLimiter(clock);
-  const llm = (api: string) => (api === "echo" ? echo : pi.llm);
-  const chat = createChat({ directory, llm, secrets, hooks, audit, limiter, shelf, clock, random, log });
-  const packageOf = (agent: Parameters<typeof plugins.tool>[0], tool: string): string | undefined => plugins.tool(agent, tool)?.plugin;
-  const doors = createTurns({
-    directory,
-    chat,
-    call,
-    runtime: pi.runtime,
-    shelf,
-    home,
-    clock,
-    random,
-    log,
-    audit,
-    tools: coreToolSchemas,
-    packageOf,
-  });
-  return { sandbox, plugins, call, calls, sockets, ...doors };
-}
-
 /** Starts a gateway on a home. Throws `conflict` when another one has it. */
 export async function startDaemon(given: DaemonOptions): Promise<Daemon> {
   const home = openHome(given.home);
@@ -147,8 +56,8 @@ export async function startDaemon(given: DaemonOptions): Promise<Daemon> {
     if (engine === undefined) throw new BeigeError("internal", "the engine is asked before it is made");
     return engine;
   };
-  await Promise.all([base.audit.ready(), base.control.ready()]);
-  const traffic = gateway(base, options, theEngine);
+  await Promise.all([base.audit.ready(), base.control.ready(), base.access.ready()]);
+  const roads = traffic(base, options, theEngine);
   const onHint = (name: string): void => theEngine().wake({ kind: "Source", namespace: "", name });
   const trees = createTrees({ clock: systemClock, log, onHint });
   const world: Outside = {
@@ -160,17 +69,17 @@ export async function startDaemon(given: DaemonOptions): Promise<Daemon> {
     store: store.id,
     control: base.control,
     secrets: base.secrets,
-    sandbox: traffic.sandbox,
+    sandbox: roads.sandbox,
     workspaces: createWorkspaces(),
     kits: createKits({ home, guest: guestPath() }),
-    sockets: traffic.sockets,
-    plugins: traffic.plugins,
-    providers: traffic.providers,
-    sessions: traffic.sessions,
-    calls: traffic.calls,
+    sockets: roads.sockets,
+    plugins: roads.plugins,
+    providers: roads.providers,
+    sessions: roads.sessions,
+    calls: roads.calls,
     state: store.agents,
     firings: store.firings,
-    turns: traffic.turns,
+    turns: roads.turns,
     trees,
   };
   const defaultHome = given.home === join(homedir(), ".beige");
@@ -184,6 +93,7 @@ export async function startDaemon(given: DaemonOptions): Promise<Daemon> {
     clock: systemClock,
     random: systemRandom,
     log,
+    onPass: (kind, outcome) => base.metrics.count("reconciles", { kind, outcome }),
   });
   const version = packageVersion();
   let engineState = "unknown";
@@ -192,7 +102,7 @@ export async function startDaemon(given: DaemonOptions): Promise<Daemon> {
   const lookAtEngine = async (): Promise<void> => {
     if (systemClock.monotonic() - lookedAtMs < HEALTH_MS) return;
     lookedAtMs = systemClock.monotonic();
-    engineState = await traffic.sandbox.ping().then(
+    engineState = await roads.sandbox.ping().then(
       () => "ok",
       (error: unknown) => (error instanceof Error ? error.message : String(error)),
     );
@@ -202,9 +112,15 @@ export async function startDaemon(given: DaemonOptions): Promise<Daemon> {
     control: engine,
     audit: createAuditReader(join(home, "logs", "audit.jsonl")),
     directory: store.directory,
-    call: traffic.call,
-    turn: traffic.turn,
+    call: roads.call,
+    turn: roads.turn,
+    road: roads.road,
+    sessions: roads.desk,
     token: operatorToken(home, systemRandom),
+    keys: base.keys,
+    accounts: base.ledger,
+    metrics: base.metrics,
+    access: { chain: base.access, random: systemRandom },
     version,
     home,
     clock: systemClock,
@@ -229,17 +145,18 @@ export async function startDaemon(given: DaemonOptions): Promise<Daemon> {
   doors = { url: listening.url, kube: listening.kube, warning: listening.warning };
   if (listening.warning !== undefined) log.warn("a port could not be opened", { warning: listening.warning });
   await engine.start();
-  await traffic.resume();
+  await roads.resume();
   log.info("gateway is up", { home, url: listening.url, version, schedules: options.firing });
   return {
     ...listening,
     async stop() {
-      await Promise.all([api.close(), traffic.stop()]);
+      await Promise.all([api.close(), roads.stop()]);
       await engine.stop();
       trees.close();
-      await traffic.sockets.closeAll();
-      await traffic.plugins.stop();
-      await Promise.all([base.audit.close(), base.control.close()]);
+      await roads.sockets.closeAll();
+      await roads.plugins.stop();
+      base.keys.close();
+      await Promise.all([base.audit.close(), base.control.close(), base.access.close()]);
       store.close();
       log.info("gateway is down", { home });
       log.close();

@@ -22,7 +22,8 @@ const text = (file: string): string => readFileSync(join(root, file), "utf8");
 function layer(file: string): string {
   if (file.startsWith("controllers/")) return file === "controllers/index.ts" ? "controllers" : `controllers/${file.split("/")[1]}`;
   if (file.startsWith("plugins/")) return `plugins/${file.split("/")[1]}`;
-  if (file === "src/daemon.ts" || file === "src/index.ts") return file;
+  if (file === "src/daemon.ts" || file.startsWith("src/daemon/")) return "src/daemon";
+  if (file === "src/index.ts") return file;
   return file.startsWith("src/") ? file.split("/").slice(0, 2).join("/") : (file.split("/")[0] ?? "");
 }
 
@@ -31,7 +32,7 @@ const MAY: Readonly<Record<string, readonly string[]>> = {
   schemas: [],
   "src/core": ["schemas"],
   controllers: ["schemas", "src/core", ...["agent", "plugin", "provider", "schedule", "source"].map((kind) => `controllers/${kind}`)],
-  "src/daemon.ts": ["*"],
+  "src/daemon": ["*"],
   "src/index.ts": ["schemas", "src/core"],
 };
 
@@ -49,6 +50,11 @@ const DOORS: Readonly<Record<string, readonly string[]>> = {
   "node:sqlite": ["src/engine/store", "src/adapters/lock.ts"],
   fastify: ["src/api"],
   ws: ["src/api/kube"],
+  "prom-client": ["src/adapters/metrics"],
+  "@opentelemetry/api": ["src/adapters/tracing"],
+  "@opentelemetry/sdk-trace": ["src/adapters/tracing"],
+  "@opentelemetry/resources": ["src/adapters/tracing"],
+  "@opentelemetry/exporter-trace-otlp-http": ["src/adapters/tracing"],
   chokidar: ["src/adapters/watch.ts"],
 };
 

@@ -3,6 +3,7 @@ import type { Duplex } from "node:stream";
 import { BeigeError } from "../../src/core/errors.ts";
 import type { ExecExit, ExecHandle } from "../../src/core/sandbox.ts";
 import type { Clock } from "../../src/core/world.ts";
+import { parseExit } from "../exit.ts";
 import { createDemux, createGuestFrames, frameIn, type Piece } from "./frames.ts";
 
 /** Output that waits for its reader: the stream is paused over the first and goes on under the second. */
@@ -35,18 +36,6 @@ interface State {
   inputEnded: boolean;
   diagnostic: string;
   readonly wake: Set<() => void>;
-}
-
-function parseExit(json: string): ExecExit {
-  try {
-    const value = JSON.parse(json) as { kind?: unknown; code?: unknown; signal?: unknown };
-    if (value.kind === "code" && typeof value.code === "number") return { kind: "code", code: value.code & 255 };
-    if (value.kind === "signal" && typeof value.signal === "number") return { kind: "signal", signal: value.signal };
-    if (value.kind === "timeout" || value.kind === "cancelled" || value.kind === "oom") return { kind: value.kind };
-  } catch {
-    // Falls through: what cannot be read is not an exit.
-  }
-  return { kind: "lost", reason: "the guest's exit could not be read" };
 }
 
 function stir(state: State): void {

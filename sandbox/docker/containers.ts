@@ -101,7 +101,7 @@ export async function create(engine: Engine, spec: SandboxSpec, signal?: AbortSi
 }
 
 const nameTaken = (name: string, cause: unknown): BeigeError =>
-  new BeigeError("conflict", `the name ${name} belongs to another container`, { hint: `docker rm -f ${name}, or rename it`, cause });
+  new BeigeError("conflict", `the name ${name} belongs to another container`, { hint: "beige orphans says whose it is", cause });
 
 /** Somebody else may be removing it too: 409 until it is gone. */
 export async function remove(engine: Engine, id: string, signal?: AbortSignal): Promise<void> {

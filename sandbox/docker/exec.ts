@@ -31,8 +31,9 @@ async function whyEnded(engine: Engine, id: string): Promise<string> {
 /** The longest single word that Linux passes to a program, in bytes. */
 const WORD_MAX = 131_071;
 
-function checkWords(words: readonly string[]): void {
-  for (const word of words) {
+/** Throws `invalid` for what no program can be given. */
+export function checkWords({ command, env = {}, cwd = "" }: ExecRequest): void {
+  for (const word of [...command, cwd, ...Object.entries(env).map(([name, value]) => `${name}=${value}`)]) {
     if (word.includes("\0")) throw new BeigeError("invalid", "a command cannot hold NUL bytes");
     if (Buffer.byteLength(word) > WORD_MAX) {
       throw new BeigeError("invalid", `a word of a command is longer than ${WORD_MAX} bytes`, {
@@ -54,7 +55,6 @@ export async function exec(engine: Engine, id: string, request: ExecRequest, sig
     AttachStdout: true,
     AttachStderr: true,
   };
-  checkWords([...options.Cmd, ...options.Env]);
   const limit = { signal, limitMs: START_MS };
   try {
     const prepared = await ask(engine, "prepare a command", (s) => engine.door.prepare(id, options, s), limit);

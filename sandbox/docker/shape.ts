@@ -1,6 +1,7 @@
 // Turns what is wanted into Docker's words and what Docker shows back into ours, so that a diff of the two is exactly the drift.
 import type { Mount, SandboxSeen, SandboxSpec, SandboxState } from "../../src/core/sandbox.ts";
 import { deviations } from "./deviations.ts";
+import { SECCOMP } from "./seccomp.ts";
 import type { EngineFacts, HostConfig, ImageDefaults, Inspected } from "./words.ts";
 
 const GUEST = "/beige/tool-client";
@@ -30,7 +31,7 @@ export const hostConfig = (spec: SandboxSpec): HostConfig => ({
   ...limits(spec),
   CapDrop: ["ALL"],
   CapAdd: spec.profile === "packages" ? PACKAGES_CAPABILITIES : [],
-  SecurityOpt: ["no-new-privileges"],
+  SecurityOpt: ["no-new-privileges", `seccomp=${SECCOMP}`],
   Privileged: false,
   ReadonlyRootfs: spec.profile === "strict",
   Tmpfs: { "/tmp": `rw,nosuid,nodev,exec,size=${spec.tmpBytes}` },
@@ -66,7 +67,9 @@ export function createOptions(spec: SandboxSpec, image: ImageDefaults): Readonly
     StopSignal: "SIGTERM",
     Healthcheck: { Test: ["NONE"] },
     Tty: false,
-    OpenStdin: false,
+    // The way to the supervisor; it stays open when a gateway goes.
+    OpenStdin: true,
+    StdinOnce: false,
     HostConfig: hostConfig(spec),
   };
 }

@@ -50,6 +50,7 @@ export interface Inspected {
     readonly Entrypoint?: string | readonly string[] | null;
     readonly Image: string;
     readonly Labels: Names | null;
+    readonly OpenStdin?: boolean;
   };
   readonly NetworkSettings?: { readonly Networks?: Readonly<Record<string, unknown>> | null };
 }
@@ -95,6 +96,8 @@ export interface Door {
   prepare(id: string, options: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<string>;
   /** The hijacked stream of a prepared command. */
   run(exec: string, signal: AbortSignal): Promise<Duplex>;
+  /** Standard input and output of PID 1, hijacked. */
+  attach(id: string, signal: AbortSignal): Promise<Duplex>;
   events(query: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<Readable>;
 }
 
@@ -111,6 +114,8 @@ export interface Engine {
   readonly log: Log;
   /** By image id. */
   readonly images: Map<string, ImageDefaults>;
+  /** Whether a container's PID 1 keeps commands, by container id. */
+  readonly resident: Map<string, boolean>;
   /** What the engine said of itself, once it was asked. */
   facts?: EngineFacts;
 }

@@ -1,7 +1,7 @@
 /* The one program inside a sandbox: PID 1, supervisor of commands, file access and client of tools. It runs as the agent's
  * user, so nothing that it says is trusted; it imports nothing and needs nothing of the image.
  *
- *   tool-client init                                   PID 1 (init.c)
+ *   tool-client init                                   PID 1, and the keeper of commands (init.c, serve.c)
  *   tool-client run [--timeout-ms N] [--cwd DIR] -- PROGRAM ARGS...   one command under `docker exec` (run.c)
  *   tool-client cat [--max BYTES] PATH [OFFSET LIMIT]  bytes of a file to standard output (files.c)
  *   tool-client put [--max BYTES] [--size BYTES] PATH  standard input becomes the file, whole or not at all
@@ -11,6 +11,7 @@
  * cat, put and stat exit 3 no such file, 4 wrong kind of file, 5 not permitted, 6 over the limit, 2 usage, 1 anything else. */
 #include "guest.h"
 #include <stdarg.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -24,7 +25,9 @@ int64_t now_ms(void) {
 /* Whatever the parent left open by mistake must not reach a command. */
 void close_from(int fd) {
   if (syscall(436 /* close_range */, (unsigned)fd, ~0u, 0) == 0) return;
-  for (int i = fd; i < 256; i++) close(i);
+  struct rlimit most = {.rlim_cur = 1024};
+  getrlimit(RLIMIT_NOFILE, &most);
+  for (int i = fd; i < 65536 && (rlim_t)i < most.rlim_cur; i++) close(i);
 }
 
 bool write_all(int fd, const void *data, size_t len) {
@@ -68,18 +71,30 @@ bool parse_number(const char *text, int64_t *out) {
   return true;
 }
 
-/* A connection to the gateway, or -1. BEIGE_SOCKET is for backends that cannot mount a folder at /beige. */
-int dial(void) {
+static int dial_as(int flags) {
   const char *path = getenv("BEIGE_SOCKET");
   if (path == NULL || *path == 0) path = SOCKET_PATH;
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   if (strlen(path) >= sizeof address.sun_path) return -1;
   strcpy(address.sun_path, path);
-  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0);
   if (fd < 0) return -1;
   if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0) return fd;
   close(fd);
   return -1;
+}
+
+/* A connection to the gateway, or -1. BEIGE_SOCKET is for backends that cannot mount a folder at /beige. */
+int dial(void) { return dial_as(0); }
+
+/* The same for PID 1, which must not wait for a gateway that accepts nothing. */
+int dial_now(void) { return dial_as(SOCK_NONBLOCK); }
+
+static char *mode_word;
+
+/* For whoever lists processes: the word after the program's name. It takes the place of one that is as long. */
+void be_called(const char *mode) {
+  if (mode_word != NULL && strlen(mode_word) == strlen(mode)) memcpy(mode_word, mode, strlen(mode));
 }
 
 static bool is_own_name(const char *name) { return strcmp(name, "tool-client") == 0 || strncmp(name, "beige-guest", 11) == 0; }
@@ -89,6 +104,7 @@ int main(int argc, char **argv) {
   const char *name = slash ? slash + 1 : argc > 0 ? argv[0] : "";
   if (!is_own_name(name)) return call_tool(name, argc - 1, argv + 1);
   const char *mode = argc > 1 ? argv[1] : "";
+  mode_word = argc > 1 ? argv[1] : NULL;
   if (strcmp(mode, "init") == 0) return mode_init();
   if (strcmp(mode, "run") == 0) return mode_run(argc - 2, argv + 2);
   if (strcmp(mode, "cat") == 0) return mode_cat(argc - 2, argv + 2);

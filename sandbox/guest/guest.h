@@ -34,12 +34,15 @@ bool write_all(int fd, const void *data, size_t len);
 int say(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 bool parse_number(const char *text, int64_t *out);
 int dial(void);
+int dial_now(void);
+void be_called(const char *mode);
 
 /* tree.c: everything that descends from this process. */
 int tree_signal(int sig);
 bool tree_reap(pid_t main, int *status);
 bool tree_kill(int budget_ms, pid_t main, int *status);
 bool tree_alone(void);
+int tree_sweep(bool (*belongs)(pid_t));
 int64_t oom_kills(void);
 
 /* json.c */
@@ -58,6 +61,22 @@ struct answer {
   int exit_code;
 };
 bool answer_parse(char *line, size_t len, struct answer *out);
+
+/* run.c: standard input and output are the keeper's frames; answers the exit code. */
+struct keep {
+  char **argv;
+  const char *cwd;
+  int64_t limit_ms;
+  /* With a terminal of its own, of this size. */
+  bool terminal;
+  uint16_t rows, columns;
+};
+int keep_command(const struct keep *wanted);
+/* serve.c: the gateway's commands to PID 1. */
+void serve_begin(void);
+int serve_poll(struct pollfd *to);
+void serve_work(const struct pollfd *from, int count);
+int64_t serve_due(void);
 
 int mode_init(void);
 int mode_run(int argc, char **argv);

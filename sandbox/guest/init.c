@@ -1,15 +1,19 @@
-/* PID 1 of a sandbox: reaps children, ends at once when the engine says TERM, and keeps one connection to the gateway open,
- * on which it says hello and nothing else. It reads no commands, so nobody can give it any. */
-#include "guest.h"
+/* PID 1 of a sandbox: reaps children, ends at once when the engine says TERM, keeps one connection to the gateway open, on which
+ * it says hello and nothing else, and keeps the commands that come over its standard input (serve.c). Nobody inside can open
+ * that one: this process is not dumpable. */
+#include "jobs.h"
 #include <sys/signalfd.h>
 
 #define BACKOFF_MIN_MS 20
 #define BACKOFF_MAX_MS 500
 /* A connection that lived this long was a real one: the next dial starts quick again. */
 #define STEADY_MS 1000
+/* What cannot be ended yet is looked for ever more seldom. */
+#define SWEEP_MS 20
+#define SWEEP_MAX_MS 2000
 
 static int hello(void) {
-  int fd = dial();
+  int fd = dial_now();
   if (fd < 0) return -1;
   char host[65] = "";
   gethostname(host, sizeof host - 1);
@@ -22,7 +26,6 @@ static int hello(void) {
     close(fd);
     return -1;
   }
-  fcntl(fd, F_SETFL, O_NONBLOCK);
   return fd;
 }
 
@@ -44,6 +47,8 @@ static bool asked_to_end(int signals) {
   return end;
 }
 
+static int64_t earliest(int64_t a, int64_t b) { return a < 0 ? b : b < 0 || a < b ? a : b; }
+
 int mode_init(void) {
   prctl(PR_SET_DUMPABLE, 0);
   close_from(3);
@@ -54,7 +59,9 @@ int mode_init(void) {
   int signals = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
   if (signals < 0) return say(1, "signalfd: %s", strerror(errno));
   int gateway = -1, backoff = BACKOFF_MIN_MS;
-  int64_t dialled = 0, next = now_ms();
+  int64_t dialled = 0, next = now_ms(), sweep = -1, pause = SWEEP_MS;
+  static struct pollfd fds[2 + 2 + 2 * JOBS_MAX];
+  serve_begin();
   for (;;) {
     int64_t now = now_ms();
     if (gateway < 0 && now >= next) {
@@ -63,11 +70,26 @@ int mode_init(void) {
       next = now + backoff;
       backoff = backoff * 2 > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : backoff * 2;
     }
-    struct pollfd fds[2] = {{.fd = signals, .events = POLLIN}, {.fd = gateway, .events = POLLIN}};
-    int64_t wait = gateway >= 0 ? -1 : next > now ? next - now : 0;
-    if (poll(fds, 2, (int)wait) < 0 && errno != EINTR) return 1;
+    if (sweep >= 0 && now >= sweep) {
+      bool left = tree_sweep(jobs_is_keeper) > 0;
+      sweep = left ? now + pause : -1;
+      pause = left && pause < SWEEP_MAX_MS ? pause * 2 : pause;
+    }
+    fds[0] = (struct pollfd){.fd = signals, .events = POLLIN};
+    fds[1] = (struct pollfd){.fd = gateway, .events = POLLIN};
+    int count = 2 + serve_poll(fds + 2);
+    int64_t until = earliest(earliest(gateway >= 0 ? -1 : next, sweep), serve_due());
+    int wait = until < 0 ? -1 : until > now ? (int)(until - now) : 0;
+    if (poll(fds, (nfds_t)count, wait) < 0) {
+      /* For want of memory: the end of PID 1 would be the end of all. */
+      for (int i = 0; i < count; i++) fds[i].revents = 0;
+      usleep(10000);
+    }
     if ((fds[0].revents & POLLIN) && asked_to_end(signals)) return 0;
-    while (waitpid(-1, NULL, WNOHANG) > 0) continue;
+    serve_work(fds + 2, count - 2);
+    int status;
+    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0;) jobs_reaped(pid, status);
+    if (jobs_orphans()) sweep = now_ms(), pause = SWEEP_MS;
     if (gateway >= 0 && fds[1].revents && !still_open(gateway)) {
       close(gateway);
       gateway = -1;

@@ -1,9 +1,11 @@
-/* One command under `docker exec`. Standard input and output of this process are framed: [u8 type][u32 length, big endian][payload].
- *   in:  0 bytes for the command's standard input · 1 end of it · 2 cancel. End of file: the client left, which cancels too.
+/* One command, under `docker exec` or kept by PID 1 (jobs.c). Standard input and output of this process are framed: [u8 type][u32 length, big endian][payload].
+ *   in:  0 bytes for the command's standard input · 1 end of it · 2 cancel · 3 signal (u32) for its process group
+ *        4 size of its terminal (u16 rows, u16 columns). End of file: the client left, which cancels too.
  *   out: 1 standard output · 2 standard error · 3 exit (JSON, the last frame) · 4 credit (u32: bytes of input that may follow)
  * The first frame out is the credit for INPUT_MAX bytes. Memory is bounded both ways: input by the credit, output because the
  * command's pipes are read only while nothing waits to be written. When the exit is said the whole tree of the command is gone. */
 #include "guest.h"
+#include <sys/ioctl.h>
 #include <sys/signalfd.h>
 
 #define FRAME_MAX 65536
@@ -22,7 +24,7 @@ enum why { ENDED, TIMEOUT, CANCELLED };
 static struct {
   pid_t main;
   int status, to, out, err, signals;
-  bool gone, left, input_ended, ending;
+  bool gone, left, input_ended, ending, terminal;
   enum why why;
   int64_t deadline, ended_at, heard_at, term_at, ooms;
   uint32_t owed;
@@ -33,7 +35,7 @@ static uint8_t outbox[HEADER + FRAME_MAX + 1024];
 static size_t out_at, out_len;
 static uint8_t input[INPUT_MAX];
 static size_t in_at, in_len;
-static uint8_t head[HEADER];
+static uint8_t head[HEADER], word[4];
 static size_t head_len, payload_left;
 
 static void frame(uint8_t type, const void *data, uint32_t len) {
@@ -99,7 +101,11 @@ static void feed(void) {
   if (in_at == in_len) {
     in_at = in_len = 0;
     /* Only a client that is still there may end the input: a cut `put` must never look whole. */
-    if (s.input_ended && !s.left && !s.ending) shut(&s.to);
+    if (s.input_ended && !s.left && !s.ending && s.to >= 0) {
+      /* A terminal has no end of file: its line discipline makes one of this. */
+      if (s.terminal && write(s.to, "\004", 1) < 0 && errno == EAGAIN) return;
+      shut(&s.to);
+    }
   }
 }
 
@@ -117,6 +123,23 @@ static void got_payload(const uint8_t *data, size_t len) {
   in_len += len;
 }
 
+static void act(void) {
+  if (s.gone || s.main <= 0) return;
+  if (head[0] == 3) {
+    pid_t group = s.terminal && s.out >= 0 ? tcgetpgrp(s.out) : s.main;
+    kill(-(group > 0 ? group : s.main), word[0]);
+  } else if (s.terminal && s.out >= 0) {
+    struct winsize size = {.ws_row = (uint16_t)(word[0] | word[1] << 8), .ws_col = (uint16_t)(word[2] | word[3] << 8)};
+    ioctl(s.out, TIOCSWINSZ, &size);
+  }
+}
+
+/* Payloads that are no input: always four bytes. */
+static void got_word(const uint8_t *data, size_t len) {
+  memcpy(word + sizeof word - payload_left, data, len);
+  if (payload_left == len) act();
+}
+
 static void parse(const uint8_t *data, size_t len) {
   while (len > 0 && !s.left) {
     if (payload_left == 0) {
@@ -127,12 +150,13 @@ static void parse(const uint8_t *data, size_t len) {
       uint32_t size = (uint32_t)head[1] << 24 | (uint32_t)head[2] << 16 | (uint32_t)head[3] << 8 | head[4];
       if (head[0] == 1) s.input_ended = true;
       if (head[0] == 2 && s.why == ENDED && !s.gone) s.why = CANCELLED;
-      if (head[0] > 2 || size > FRAME_MAX || (head[0] != 0 && size != 0)) s.left = true;
+      if (head[0] > 4 || size > FRAME_MAX || (head[0] != 0 && size != (head[0] > 2 ? 4 : 0))) s.left = true;
       payload_left = size;
       continue;
     }
     size_t n = len < payload_left ? len : payload_left;
-    got_payload(data, n);
+    if (head[0] == 0) got_payload(data, n);
+    else got_word(data, n);
     payload_left -= n;
     data += n;
     len -= n;
@@ -166,15 +190,12 @@ static int spawn_failed(int error, const char *program, const char *cwd, bool in
 }
 
 /* In the new process. Groups and signals are its own, so that `kill 0` does not reach the supervisor. */
-static void become(char **argv, const char *cwd, const int *fds, int report) {
+static void become(const struct keep *wanted, const int *fds, int report) {
   setsid();
+  if (wanted->terminal) ioctl(fds[0], TIOCSCTTY, 0);
   dup2(fds[0], 0);
   dup2(fds[1], 1);
   dup2(fds[2], 2);
-  /* Only a dumpable process may write this; the kernel then ends the command for memory, not the supervisor. */
-  prctl(PR_SET_DUMPABLE, 1);
-  int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-  if (score >= 0 && write(score, "300", 3) == 3) close(score);
   char mark[64];
   struct stat st;
   if (fstat(0, &st) == 0) {
@@ -187,26 +208,64 @@ static void become(char **argv, const char *cwd, const int *fds, int report) {
   signal(SIGPIPE, SIG_DFL);
   sigprocmask(SIG_SETMASK, &none, NULL);
   int failure[2] = {0, 1};
-  if (cwd == NULL || chdir(cwd) == 0) {
+  if (wanted->cwd == NULL || chdir(wanted->cwd) == 0) {
     failure[1] = 0;
-    execvp(argv[0], argv);
+    execvp(wanted->argv[0], wanted->argv);
   }
   failure[0] = errno;
   write_all(report, failure, sizeof failure);
   _exit(127);
 }
 
+/* The kernel shall end the command for memory, not its supervisor. A program that runs is open to its user; the copy of the
+ * supervisor that it was before was not, and must not be. */
+static void prefer_for_oom(pid_t pid) {
+  char path[40];
+  snprintf(path, sizeof path, "/proc/%d/oom_score_adj", (int)pid);
+  int score = open(path, O_WRONLY | O_CLOEXEC);
+  if (score < 0) return;
+  if (write(score, "300", 3) < 0) errno = 0;
+  close(score);
+}
+
+/* The command's three descriptors; ours are in `s`. */
+static bool open_pipes(int *fds) {
+  int in[2], out[2], err[2];
+  if (pipe2(in, O_CLOEXEC) || pipe2(out, O_CLOEXEC) || pipe2(err, O_CLOEXEC)) return false;
+  fds[0] = in[0], s.to = in[1];
+  fds[1] = out[1], s.out = out[0];
+  fds[2] = err[1], s.err = err[0];
+  return true;
+}
+
+static bool open_terminal(const struct keep *wanted, int *fds) {
+  char name[64];
+  struct winsize size = {.ws_row = wanted->rows, .ws_col = wanted->columns};
+  int ours = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC), theirs = -1;
+  if (ours < 0) return false;
+  if (grantpt(ours) || unlockpt(ours) || ptsname_r(ours, name, sizeof name) || (theirs = open(name, O_RDWR | O_NOCTTY | O_CLOEXEC)) < 0)
+    return false;
+  ioctl(ours, TIOCSWINSZ, &size);
+  s.terminal = true;
+  s.out = ours;
+  s.to = fcntl(ours, F_DUPFD_CLOEXEC, 3);
+  fds[0] = theirs;
+  fds[1] = fcntl(theirs, F_DUPFD_CLOEXEC, 3);
+  fds[2] = fcntl(theirs, F_DUPFD_CLOEXEC, 3);
+  return s.to >= 0 && fds[1] >= 0 && fds[2] >= 0;
+}
+
 /* Starts the command; 0, or the exit code with which it could not be started. */
-static int start(char **argv, const char *cwd) {
-  int in[2], out[2], err[2], report[2];
-  if (pipe2(in, O_CLOEXEC) || pipe2(out, O_CLOEXEC) || pipe2(err, O_CLOEXEC) || pipe2(report, O_CLOEXEC))
+static int start(const struct keep *wanted) {
+  char **argv = wanted->argv;
+  const char *cwd = wanted->cwd;
+  int fds[3], report[2];
+  if (!(wanted->terminal ? open_terminal(wanted, fds) : open_pipes(fds)) || pipe2(report, O_CLOEXEC))
     return spawn_failed(errno, argv[0], cwd, false);
   s.main = fork();
-  if (s.main == 0) become(argv, cwd, (int[]){in[0], out[1], err[1]}, report[1]);
+  if (s.main == 0) become(wanted, fds, report[1]);
   int forked = errno;
-  close(in[0]);
-  close(out[1]);
-  close(err[1]);
+  for (int i = 0; i < 3; i++) close(fds[i]);
   close(report[1]);
   if (s.main < 0) return spawn_failed(forked, argv[0], cwd, false);
   int failure[2];
@@ -214,12 +273,10 @@ static int start(char **argv, const char *cwd) {
   while ((n = read(report[0], failure, sizeof failure)) < 0 && errno == EINTR) continue;
   close(report[0]);
   if (n == sizeof failure) return spawn_failed(failure[0], argv[0], cwd, failure[1] != 0);
-  s.to = in[1];
-  s.out = out[0];
-  s.err = err[0];
+  prefer_for_oom(s.main);
   fcntl(s.to, F_SETFL, O_NONBLOCK);
   fcntl(s.out, F_SETFL, O_NONBLOCK);
-  fcntl(s.err, F_SETFL, O_NONBLOCK);
+  if (s.err >= 0) fcntl(s.err, F_SETFL, O_NONBLOCK);
   return 0;
 }
 
@@ -240,7 +297,7 @@ static int finish(int code, bool killed) {
     code = 128 + WTERMSIG(s.status);
   } else {
     if (code < 0) code = WEXITSTATUS(s.status);
-    snprintf(json, sizeof json, "{\"kind\":\"code\",\"code\":%d}", code);
+    snprintf(json, sizeof json, "{\"kind\":\"code\",\"code\":%d%s}", code, killed ? "" : ",\"tree\":false");
   }
   frame(3, json, (uint32_t)strlen(json));
   for (;;) {
@@ -332,6 +389,11 @@ int mode_run(int argc, char **argv) {
     else if (i + 1 >= argc || strcmp(argv[i], "--timeout-ms") != 0 || !parse_number(argv[i + 1], &limit)) break;
   }
   if (i + 1 >= argc || strcmp(argv[i], "--") != 0) return say(EXIT_USAGE, "usage: run [--timeout-ms N] [--cwd DIR] -- PROGRAM ARGS...");
+  struct keep wanted = {.argv = argv + i + 1, .cwd = cwd, .limit_ms = limit};
+  return keep_command(&wanted);
+}
+
+int keep_command(const struct keep *wanted) {
   close_from(3);
   setsid();
   prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -349,8 +411,8 @@ int mode_run(int argc, char **argv) {
   fcntl(1, F_SETFL, O_NONBLOCK);
   s.owed = INPUT_MAX;
   send_credit();
-  s.deadline = limit < 0 ? -1 : now_ms() + limit;
-  int code = start(argv + i + 1, cwd);
+  s.deadline = wanted->limit_ms < 0 ? -1 : now_ms() + wanted->limit_ms;
+  int code = start(wanted);
   if (code != 0) {
     tree_kill(KILL_BUDGET_MS, s.main, &s.status);
     return finish(code, true);

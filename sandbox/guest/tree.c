@@ -49,6 +49,9 @@ static bool is_ours(pid_t parent, pid_t self, int count) {
   return false;
 }
 
+/* Children of this process that are not looked at, nor what descends from them. */
+static bool (*kept)(pid_t);
+
 static int mark(void) {
   int count = scan();
   pid_t self = getpid();
@@ -56,7 +59,8 @@ static int mark(void) {
   while (changed) {
     changed = false;
     for (int i = 0; i < count; i++)
-      if (!table[i].ours && table[i].pid != self && is_ours(table[i].parent, self, count)) changed = table[i].ours = true;
+      if (!table[i].ours && table[i].pid != self && is_ours(table[i].parent, self, count) && (kept == NULL || !kept(table[i].pid)))
+        changed = table[i].ours = true;
   }
   return count;
 }
@@ -97,12 +101,22 @@ bool tree_kill(int budget_ms, pid_t main, int *status) {
   return true;
 }
 
-/* Whether no other command runs in this sandbox: the engine starts each one with parent 0. */
+/* Whether no other command runs in this sandbox: the engine starts each one with parent 0, PID 1 is the parent of the others. */
 bool tree_alone(void) {
   int count = scan();
   for (int i = 0; i < count; i++)
-    if (table[i].parent == 0 && table[i].pid != 1 && table[i].pid != getpid()) return false;
+    if (table[i].parent <= 1 && table[i].pid != 1 && table[i].pid != getpid()) return false;
   return true;
+}
+
+/* Ends what descends from PID 1 and from no keeper: what a command left behind when it ended its own. As with a tree, all are
+ * stopped before they are killed. Answers how many there were. */
+int tree_sweep(bool (*belongs)(pid_t)) {
+  kept = belongs;
+  for (int pass = 0; pass < 40 && tree_signal(SIGSTOP) > 0; pass++) sched_yield();
+  int sent = tree_signal(SIGKILL);
+  kept = NULL;
+  return sent;
 }
 
 static int64_t counter(const char *path, const char *key) {

@@ -20,12 +20,12 @@ export interface Ground extends SandboxUnderTest {
   /** Creates and starts one. */
   up(change?: Partial<SandboxSpec>): Promise<string>;
   run(id: string, script: string, more?: Partial<ExecRequest>): Promise<Ended>;
-  /** Command lines of all processes inside but PID 1 and the asking command's own. */
+  /** Command lines of all processes inside but PID 1, its keepers of commands and the asking command's own. */
   processes(id: string): Promise<readonly string[]>;
 }
 
 export const openDocker = (socketPath = SOCKET): Sandbox =>
-  createDocker({ socketPath, guest: guestPath(), clock: systemClock, log: silent });
+  createDocker({ socketPath, guest: guestPath(), epoch: Date.now(), clock: systemClock, log: silent });
 
 /** The image beige-tiny:1 and an engine are made where absent. */
 export function openGround(socketPath = SOCKET): Ground {
@@ -78,12 +78,11 @@ export function openGround(socketPath = SOCKET): Ground {
     },
     processes: async (id) => {
       const script = 'for p in /proc/[0-9]*; do [ "$p" = /proc/1 ] || { tr "\\0" " " <$p/cmdline; echo; } 2>/dev/null; done';
-      const { stdout } = await run(id, script);
-      // The asking command, its supervisor and what it forks name themselves.
-      return stdout
-        .toString()
-        .split("\n")
-        .filter((line) => line.trim() !== "" && !line.includes("/proc/[0-9]*") && !line.startsWith("tr "));
+      // Past the supervisor, so that its own processes do not come and go with the question.
+      const lines = execFileSync("docker", ["exec", id, "sh", "-c", script], { encoding: "utf8" }).split("\n");
+      const own = (line: string): boolean =>
+        line.includes("/proc/[0-9]*") || line.startsWith("tr ") || line.startsWith("/beige/tool-client keep");
+      return lines.filter((line) => line.trim() !== "" && !own(line));
     },
     cleanup: async () => {
       try {

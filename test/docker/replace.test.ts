@@ -49,6 +49,40 @@ test("a prompt that runs while the image changes gets its answer from the old sa
   expect(await image()).toBe("beige-base:1");
 });
 
+test("a busy agent does not drain into its timeout: new calls wait for the new sandbox, and it switches as soon as the last one ends", async () => {
+  gateway = makeGateway();
+  await gateway.start();
+  await gateway.apply(stack("beige-tiny:1"));
+  const [old = ""] = gateway.containers();
+  const exec = async (command: string): Promise<{ readonly code: number; readonly text: string; readonly at: number }> => {
+    const { body } = await gateway.request("POST", "/api/agents/worker/exec", { command });
+    const text = (body.content as { text?: string }[]).map((part) => part.text ?? "").join("");
+    return { code: body.exitCode, text: text.split("\n")[0] ?? "", at: Date.now() };
+  };
+  const long = exec("sleep 5; hostname");
+  await pause(500);
+  let applied = 0;
+  const applying = gateway.apply(stack("beige-base:1")).then(() => (applied = Date.now()));
+  const draining = async (): Promise<boolean> =>
+    (await gateway.request("GET", "/apis/beige.dev/v1/namespaces/default/agents/worker")).body.status?.conditions?.some(
+      (each: { reason: string }) => each.reason === "Draining",
+    );
+  await until(draining, 8000, "it drains");
+  // One call after the other, as a busy agent makes them: none may enter the old sandbox.
+  const late: Awaited<ReturnType<typeof exec>>[] = [];
+  const busy = [1, 2, 3].map(async () => {
+    for (let i = 0; i < 3; i++) late.push(await exec("hostname"));
+  });
+  const ended = await long;
+  await Promise.all([...busy, applying]);
+  const [now = ""] = gateway.containers();
+  expect(ended).toMatchObject({ code: 0, text: old.slice(0, 12) });
+  expect(late.map(({ code, text }) => [code, text])).toEqual(Array.from({ length: 9 }, () => [0, now.slice(0, 12)]));
+  expect(late.every(({ at }) => at >= ended.at)).toBe(true);
+  // The timeout is 60 s.
+  expect(applied - ended.at).toBeLessThan(4000);
+});
+
 test.each([20, 150, 450])("a gateway that is killed %d ms into a replacement ends it after its restart, with one container", async (ms) => {
   gateway = makeGateway();
   await gateway.start();

@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { LABEL } from "../../src/core/sandbox.ts";
 import { codeOf, finish, sandboxContract } from "../contract/sandbox.ts";
-import { openGround, type Ground } from "./ground.ts";
+import { openDocker, openGround, type Ground } from "./ground.ts";
 
 sandboxContract("docker", () => Promise.resolve(openGround()));
 
@@ -81,20 +81,24 @@ describe("commands in a container", () => {
     expect(await elapsed(() => expect.poll(() => ground.processes(id), { timeout: 1000 }).toStrictEqual([]))).toBeLessThan(1000);
   });
 
-  test("a client that dies without a word leaves no process behind", async () => {
+  test("a command outlives the client that dies without a word, and the next one that does not know it ends it", async () => {
+    const own = await ground.up();
     const script = `
       import { openDocker } from ${JSON.stringify(new URL("ground.ts", import.meta.url).pathname)};
       const command = ["sh", "-c", "setsid sleep 321 & trap '' TERM; yes"];
-      const { output } = await openDocker().exec(${JSON.stringify(id)}, { command, timeoutMs: 60000 });
+      const { output } = await openDocker().exec(${JSON.stringify(own)}, { command, timeoutMs: 60000 });
       for await (const { stream } of output) {
         console.log(stream);
         await new Promise((resolve) => setTimeout(resolve, 1000));
       }`;
     const child = spawn(process.execPath, ["--input-type=module-typescript", "-e", script], { stdio: ["ignore", "pipe", "inherit"] });
     await new Promise((resolve) => child.stdout.once("data", resolve));
-    expect((await ground.processes(id)).some((line) => line.includes("yes"))).toBe(true);
     child.kill("SIGKILL");
-    expect(await elapsed(() => expect.poll(() => ground.processes(id), { timeout: 3000, interval: 20 }).toStrictEqual([]))).toBeLessThan(
+    await new Promise((resolve) => child.once("exit", resolve));
+    expect((await ground.processes(own)).some((line) => line.includes("yes"))).toBe(true);
+    const next = await openDocker().exec(own, { command: ["true"], timeoutMs: 5000 });
+    expect(await next.exit).toStrictEqual({ kind: "code", code: 0 });
+    expect(await elapsed(() => expect.poll(() => ground.processes(own), { timeout: 3000, interval: 20 }).toStrictEqual([]))).toBeLessThan(
       1500,
     );
   });
@@ -177,11 +181,25 @@ describe("commands in a container", () => {
     expect((await finish(handle)).exit).toMatchObject({ kind: "lost" });
   });
 
-  test("a mounted folder without the guest makes a command unavailable with the engine's words", async () => {
-    const bare = await ground.up();
+  test("a container that was made without our PID 1 or its input gets its commands through the engine", async () => {
+    const made = docker(
+      "run",
+      "-d",
+      "--entrypoint",
+      "/beige/tool-client",
+      "-v",
+      `${ground.folder}/beige:/beige:ro`,
+      "-v",
+      `${ground.folder}/work:/workspace`,
+      "--label",
+      `${LABEL.store}=${ground.store}`,
+      "beige-tiny:1",
+      "init",
+    ).trim();
+    expect((await ground.run(made, "echo $0; exit 3")).exit).toStrictEqual({ kind: "code", code: 3 });
     execFileSync("mv", [`${ground.folder}/beige/tool-client`, `${ground.folder}/beige/away`]);
     try {
-      expect(await codeOf(ground.sandbox.exec(bare, { command: ["true"], timeoutMs: 1000 }))).toBe("unavailable");
+      expect(await codeOf(ground.sandbox.exec(made, { command: ["true"], timeoutMs: 1000 }))).toBe("unavailable");
     } finally {
       execFileSync("mv", [`${ground.folder}/beige/away`, `${ground.folder}/beige/tool-client`]);
     }

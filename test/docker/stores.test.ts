@@ -97,3 +97,13 @@ test("adopt writes a manifest of another gateway's container that can be applied
   expect(state(id)).toBe(before);
   rmSync(folder, { recursive: true });
 });
+
+test("an adoption that names the other gateway's container by its labels is refused, and changes nothing", async () => {
+  const id = two.containers()[0] ?? "";
+  const before = state(id);
+  const named = docker("inspect", "-f", '{{index .Config.Labels "beige.dev/store"}}/{{index .Config.Labels "beige.dev/uid"}}', id);
+  const text = STACK.replace("metadata: {name: travel}", `metadata: {name: taken, annotations: {beige.dev/adopt: ${named}}}`);
+  await expect(one.apply(text)).rejects.toThrow(/is of a gateway on another home .* it is left alone/);
+  expect((await one.request("GET", "/apis/beige.dev/v1/namespaces/default/agents/taken")).status).toBe(404);
+  expect([state(id), one.containers()]).toEqual([before, []]);
+});

@@ -152,7 +152,7 @@ export class FakeEngine implements Sandbox {
   async inspect(id: string, signal?: AbortSignal): Promise<SandboxSeen | undefined> {
     await Promise.resolve();
     this.#awake(signal);
-    const box = this.boxes.get(id);
+    const box = this.boxes.get(id) ?? this.named(id);
     if (box === undefined) return undefined;
     const { mute: _mute, startedAt, exitCode, ...rest } = box;
     const ended = exitCode === undefined || box.state === "running" ? {} : { exitCode };

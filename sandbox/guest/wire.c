@@ -1,0 +1,147 @@
+/* Finds frames in a stream that may have been cut or mixed by others, and writes frames without ever waiting. */
+#include "wire.h"
+
+static const uint8_t MAGIC[4] = {'B', 'E', 'G', '1'};
+
+static uint8_t in[2 * (WIRE_HEAD + WIRE_IN_MAX)];
+static size_t in_at, in_len;
+static int64_t partial_since = -1;
+
+/* Room for one full frame and the small ones before it. */
+static uint8_t out[2 * WIRE_HEAD + WIRE_OUT_MAX + 16384];
+static size_t out_at, out_len;
+
+uint16_t load16(const uint8_t *p) { return (uint16_t)(p[0] | p[1] << 8); }
+uint32_t load32(const uint8_t *p) { return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24; }
+uint64_t load64(const uint8_t *p) { return (uint64_t)load32(p) | (uint64_t)load32(p + 4) << 32; }
+void store32(uint8_t *p, uint32_t value) {
+  for (int i = 0; i < 4; i++) p[i] = (uint8_t)(value >> (8 * i));
+}
+void store64(uint8_t *p, uint64_t value) {
+  store32(p, (uint32_t)value);
+  store32(p + 4, (uint32_t)(value >> 32));
+}
+
+static uint32_t crc32(uint32_t crc, const uint8_t *data, size_t len) {
+  static uint32_t table[256];
+  if (table[1] == 0)
+    for (uint32_t i = 0; i < 256; i++) {
+      uint32_t c = i;
+      for (int bit = 0; bit < 8; bit++) c = c & 1 ? 0xEDB88320u ^ (c >> 1) : c >> 1;
+      table[i] = c;
+    }
+  crc = ~crc;
+  for (size_t i = 0; i < len; i++) crc = table[(crc ^ data[i]) & 255] ^ (crc >> 8);
+  return ~crc;
+}
+
+/* Of a header whose own checksum counts as zero. */
+static uint32_t crc_of_head(const uint8_t *head) {
+  static const uint8_t zero[4];
+  return crc32(crc32(0, head, WIRE_HEAD - 4), zero, 4);
+}
+
+bool wire_fill(int fd) {
+  if (in_at > 0) {
+    memmove(in, in + in_at, in_len - in_at);
+    in_len -= in_at;
+    in_at = 0;
+  }
+  if (in_len == sizeof in) return true;
+  ssize_t n = read(fd, in + in_len, sizeof in - in_len);
+  if (n < 0) return errno == EAGAIN || errno == EINTR;
+  in_len += (size_t)n;
+  return n > 0;
+}
+
+/* Passes over what cannot begin a frame. */
+static void skip(bool *bad) {
+  while (in_at < in_len) {
+    size_t left = in_len - in_at;
+    if (memcmp(in + in_at, MAGIC, left < 4 ? left : 4) == 0) return;
+    if (in[in_at++] != 0) *bad = true;
+  }
+}
+
+static bool whole(size_t left) {
+  if (left < WIRE_HEAD) return false;
+  uint32_t len = load32(in + in_at + 12);
+  return len > WIRE_IN_MAX || left >= WIRE_HEAD + len;
+}
+
+static bool sound(void) {
+  const uint8_t *head = in + in_at;
+  uint32_t len = load32(head + 12);
+  return len <= WIRE_IN_MAX && crc32(crc_of_head(head), head + WIRE_HEAD, len) == load32(head + 28);
+}
+
+bool wire_next(struct frame *f, bool *bad) {
+  for (;;) {
+    skip(bad);
+    size_t left = in_len - in_at;
+    if (left == 0) {
+      partial_since = -1;
+      return false;
+    }
+    if (!whole(left)) {
+      int64_t now = now_ms();
+      if (partial_since < 0) partial_since = now;
+      if (now - partial_since < WIRE_CUT_MS) return false;
+    } else if (sound()) {
+      const uint8_t *head = in + in_at;
+      *f = (struct frame){.type = head[4], .stream = head[5], .cmd = load32(head + 8), .len = load32(head + 12),
+                          .off = load64(head + 16), .sess = load32(head + 24), .data = head + WIRE_HEAD};
+      in_at += WIRE_HEAD + f->len;
+      partial_since = -1;
+      return true;
+    }
+    in_at++;
+    *bad = true;
+    partial_since = -1;
+  }
+}
+
+int64_t wire_due(void) { return partial_since < 0 ? -1 : partial_since + WIRE_CUT_MS; }
+
+uint8_t *wire_put(uint8_t type, uint8_t stream, uint32_t cmd, uint64_t off, uint32_t len, uint32_t sess) {
+  if (sizeof out - out_len < WIRE_HEAD + len) return NULL;
+  uint8_t *head = out + out_len;
+  memset(head, 0, WIRE_HEAD);
+  memcpy(head, MAGIC, 4);
+  head[4] = type;
+  head[5] = stream;
+  store32(head + 8, cmd);
+  store32(head + 12, len);
+  store64(head + 16, off);
+  store32(head + 24, sess);
+  store32(head + 28, crc_of_head(head));
+  out_len += WIRE_HEAD + len;
+  return head + WIRE_HEAD;
+}
+
+/* Where the frame ends that `out_at` lies in. */
+static size_t end_of_begun(void) {
+  size_t end = 0;
+  while (end < out_at) end += WIRE_HEAD + load32(out + end + 12);
+  return end;
+}
+
+bool wire_flush(int fd) {
+  bool there = true;
+  while (out_at < out_len && there) {
+    ssize_t n = write(fd, out + out_at, out_len - out_at);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) return true;
+    if (n <= 0) there = false;
+    else out_at += (size_t)n;
+  }
+  out_at = out_len = 0;
+  return there;
+}
+
+bool wire_waits(void) { return out_len > 0; }
+
+void wire_drop(void) {
+  if (out_len > 0) out_len = end_of_begun();
+  if (out_at == out_len) out_at = out_len = 0;
+}

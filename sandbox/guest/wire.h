@@ -1,0 +1,39 @@
+/* Frames between the gateway and PID 1, as schemas/protocol.json says. */
+#ifndef BEIGE_WIRE_H
+#define BEIGE_WIRE_H
+#include "guest.h"
+
+#define WIRE_HEAD 32
+#define WIRE_IN_MAX 16384
+#define WIRE_OUT_MAX 65536
+/* A frame that stays incomplete for so long was cut: what came after it is looked for inside. */
+#define WIRE_CUT_MS 250
+
+struct frame {
+  uint8_t type, stream;
+  uint32_t cmd, len, sess;
+  uint64_t off;
+  const uint8_t *data; /* valid until the next call */
+};
+
+uint16_t load16(const uint8_t *p);
+uint32_t load32(const uint8_t *p);
+uint64_t load64(const uint8_t *p);
+void store32(uint8_t *p, uint32_t value);
+void store64(uint8_t *p, uint64_t value);
+
+/* Takes what there is on `fd`; false at its end. */
+bool wire_fill(int fd);
+/* The next whole frame. `*bad` is set when something that is neither padding nor a frame was passed over. */
+bool wire_next(struct frame *out, bool *bad);
+/* When to look again although nothing came, in ms from any point; -1 is never. */
+int64_t wire_due(void);
+
+/* Room for a frame's payload in the outbox, its header written; NULL while there is none. */
+uint8_t *wire_put(uint8_t type, uint8_t stream, uint32_t cmd, uint64_t off, uint32_t len, uint32_t sess);
+/* False when nobody can ever read it: what waited is forgotten. */
+bool wire_flush(int fd);
+bool wire_waits(void);
+/* Forgets whole frames that were not begun: they are for a connection that is gone. */
+void wire_drop(void);
+#endif

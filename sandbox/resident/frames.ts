@@ -1,0 +1,159 @@
+// Frames of the supervisor's protocol (schemas/protocol.json): made for it, and found again in what comes from it.
+import { crc32 } from "node:zlib";
+
+export const HEAD = 32;
+/** Longest payload toward the supervisor, and from it. */
+export const IN_MAX = 16_384;
+export const OUT_MAX = 65_536;
+/** What a cut frame of an older client could still swallow. */
+export const PAD = Buffer.alloc(HEAD + IN_MAX);
+const MAGIC = Buffer.from("BEG1", "latin1");
+const NONE = Buffer.alloc(0);
+const ZERO = Buffer.alloc(4);
+
+export type ToType = "H" | "E" | "I" | "Z" | "A" | "R" | "K" | "F" | "P";
+
+export interface Outgoing {
+  readonly type: ToType;
+  readonly sess: number;
+  readonly cmd?: number;
+  readonly off?: number;
+  readonly data?: Uint8Array;
+}
+
+export function encode({ type, sess, cmd = 0, off = 0, data = NONE }: Outgoing): Buffer {
+  const frame = Buffer.alloc(HEAD + data.length);
+  MAGIC.copy(frame);
+  frame[4] = type.charCodeAt(0);
+  frame.writeUInt32LE(cmd, 8);
+  frame.writeUInt32LE(data.length, 12);
+  frame.writeBigUInt64LE(BigInt(off), 16);
+  frame.writeUInt32LE(sess, 24);
+  frame.set(data, HEAD);
+  frame.writeUInt32LE(crc32(frame), 28);
+  return frame;
+}
+
+/** One frame from the supervisor. `data` is a view of what was read. */
+export interface Incoming {
+  readonly type: string;
+  readonly stream: number;
+  readonly cmd: number;
+  readonly off: number;
+  readonly sess: number;
+  readonly data: Buffer;
+}
+
+const sound = (head: Buffer): boolean =>
+  head.subarray(0, 4).equals(MAGIC) &&
+  head.readUInt32LE(12) <= OUT_MAX &&
+  crc32(ZERO, crc32(head.subarray(0, 28))) === head.readUInt32LE(28);
+
+const frameAt = (bytes: Buffer): Incoming => ({
+  type: String.fromCharCode(bytes[4] ?? 0),
+  stream: bytes[5] ?? 0,
+  cmd: bytes.readUInt32LE(8),
+  off: Number(bytes.readBigUInt64LE(16)),
+  sess: bytes.readUInt32LE(24),
+  data: bytes.subarray(HEAD, HEAD + bytes.readUInt32LE(12)),
+});
+
+/**
+ * Takes bytes as they come and answers whole frames. Everything before the hello or refusal that repeats `nonce` belongs to an older
+ * connection and is thrown away; after it every byte is a frame's, or this throws.
+ */
+export function createReader(nonce: Buffer): (chunk: Uint8Array) => readonly Incoming[] {
+  let kept: Buffer = NONE;
+  let open = false;
+  const isOurHello = (): boolean => sound(kept) && (kept[4] === 0x68 || kept[4] === 0x66) && kept.subarray(HEAD, HEAD + 16).equals(nonce);
+  const seek = (): boolean => {
+    for (;;) {
+      const at = kept.indexOf(MAGIC);
+      // A magic may be cut at the end of what came.
+      if (at < 0) kept = kept.subarray(Math.max(0, kept.length - 3));
+      else if (at > 0) kept = kept.subarray(at);
+      if (at < 0 || kept.length < HEAD + 16) return false;
+      if (isOurHello()) return true;
+      kept = kept.subarray(4);
+    }
+  };
+  return (chunk) => {
+    kept = kept.length === 0 ? Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength) : Buffer.concat([kept, chunk]);
+    if (!open && !(open = seek())) return [];
+    const frames: Incoming[] = [];
+    while (kept.length >= HEAD) {
+      if (!sound(kept)) throw new Error("the supervisor's frames are broken");
+      const size = HEAD + kept.readUInt32LE(12);
+      if (kept.length < size) break;
+      frames.push(frameAt(kept));
+      kept = kept.subarray(size);
+    }
+    return frames;
+  };
+}
+
+export interface Known {
+  readonly cmd: number;
+  readonly dead: boolean;
+  readonly acked: number;
+  readonly total: number;
+  readonly stdin: number;
+}
+
+export interface Hello {
+  /** Hex: changes when the sandbox was started anew. */
+  readonly boot: string;
+  readonly last: number;
+  readonly known: readonly Known[];
+}
+
+const ROW = 36;
+
+/** Throws when it does not hold what it says. */
+export function readHello(data: Buffer): Hello {
+  const count = data.length >= 40 ? data.readUInt32LE(36) : -1;
+  if (count < 0 || data.length !== 40 + count * ROW) throw new Error("the supervisor's hello is broken");
+  const row = (at: number): Known => ({
+    cmd: data.readUInt32LE(at),
+    dead: data[at + 4] === 1,
+    acked: Number(data.readBigUInt64LE(at + 12)),
+    total: Number(data.readBigUInt64LE(at + 20)),
+    stdin: Number(data.readBigUInt64LE(at + 28)),
+  });
+  return {
+    boot: data.toString("hex", 16, 32),
+    last: data.readUInt32LE(32),
+    known: Array.from({ length: count }, (_, i) => row(40 + i * ROW)),
+  };
+}
+
+export function helloBody(epoch: number, sess: number, nonce: Buffer): Buffer {
+  const body = Buffer.alloc(44);
+  body.writeBigUInt64LE(BigInt(epoch), 0);
+  body.writeUInt32LE(sess, 8);
+  nonce.copy(body, 12);
+  return body;
+}
+
+const SPEC_HEAD = 24;
+export const SPEC_MAX = 1_048_576;
+
+export interface Spec {
+  readonly cwd: string;
+  readonly command: readonly string[];
+  readonly env: readonly string[];
+  readonly timeoutMs: number;
+  readonly windowBytes: number;
+}
+
+/** The words of a command; none may hold a NUL. */
+export function encodeSpec(spec: Spec): Buffer {
+  const words = Buffer.from([spec.cwd, ...spec.command, ...spec.env].map((word) => `${word}\0`).join(""));
+  const head = Buffer.alloc(SPEC_HEAD);
+  head.writeUInt32LE(SPEC_HEAD + words.length, 0);
+  head.writeUInt32LE(Math.min(0xffff_ffff, spec.timeoutMs), 4);
+  head.writeUInt32LE(spec.windowBytes, 8);
+  head.writeUInt16LE(spec.command.length, 16);
+  head.writeUInt16LE(spec.env.length, 18);
+  return Buffer.concat([head, words]);
+}

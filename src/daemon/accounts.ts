@@ -1,0 +1,78 @@
+// The ledger among the objects whose budgets it keeps, and what is counted for whoever watches.
+import { createMetrics } from "../adapters/metrics.ts";
+import { systemClock } from "../adapters/clock.ts";
+import type { Keys } from "../core/keys.ts";
+import type { Scope } from "../core/ledger.ts";
+import type { Levels, Metrics } from "../core/metrics.ts";
+import { DEFAULT_NAMESPACE, nsName, type Agent, type Provider, type Ref } from "../core/resource.ts";
+import type { Log } from "../core/world.ts";
+import type { Store } from "../engine/store.ts";
+import { createLedger, type BudgetNotice } from "../gateway/ledger.ts";
+import type { Limiter } from "../gateway/limiter.ts";
+
+/** What may have a budget, as an object; keys are none. */
+function refOf({ kind, name }: Scope): Ref | undefined {
+  if (kind === "key") return undefined;
+  if (kind === "provider") return { kind: "Provider", namespace: "", name };
+  const dot = name.indexOf(".");
+  return { kind: "Agent", namespace: dot < 0 ? DEFAULT_NAMESPACE : name.slice(0, dot), name: name.slice(dot + 1) };
+}
+
+interface LedgerParts {
+  readonly store: Store;
+  readonly log: Log;
+  readonly keys: Pick<Keys, "list" | "budget">;
+}
+
+export function ledgerOf({ store, log, keys }: LedgerParts): ReturnType<typeof createLedger> {
+  const objectOf = (scope: Scope) => {
+    const ref = refOf(scope);
+    return ref === undefined ? undefined : store.objects.get(ref);
+  };
+  return createLedger({
+    book: store.ledger,
+    clock: systemClock,
+    budgetOf: (scope) => (scope.kind === "key" ? keys.budget(scope.name) : (objectOf(scope) as Agent | Provider | undefined)?.spec.budget),
+    scopes: () => [
+      ...store.objects.list("Agent").map(({ metadata }) => ({ kind: "agent", name: nsName(metadata.namespace, metadata.name) }) as const),
+      ...store.objects.list("Provider").map(({ metadata }) => ({ kind: "provider", name: metadata.name }) as const),
+      ...keys.list().map(({ name }) => ({ kind: "key", name }) as const),
+    ],
+    tell: (notice) => tell(store, log, { notice, ref: refOf(notice.scope) }),
+  });
+}
+
+/** An event on the object, and a line in the log. A store that cannot be written must not refuse what the budget allows. */
+function tell(store: Store, log: Log, { notice, ref }: { readonly notice: BudgetNotice; readonly ref: Ref | undefined }): void {
+  const { scope, reason, message } = notice;
+  log.warn(reason === "BudgetLow" ? "a budget is nearly used up" : "a budget is used up", { [scope.kind]: scope.name, reason: message });
+  const object = ref === undefined ? undefined : store.objects.get(ref);
+  if (ref === undefined || object === undefined) return;
+  try {
+    store.events.record({ ref, uid: object.metadata.uid, type: "Warning", reason, message });
+  } catch (error) {
+    log.error("an event is lost", { error: String(error) });
+  }
+}
+
+export interface Watched {
+  readonly limiter: Pick<Limiter, "seen">;
+  readonly sessions: () => Levels["sessions"];
+}
+
+/** What is watched is given late: the counters are made before it. */
+export function metricsOf(store: Store): { readonly metrics: Metrics; readonly watch: (parts: Watched) => void } {
+  let watched: Watched | undefined;
+  const levels = (): Levels => {
+    const now = watched;
+    if (now === undefined) return { slots: [], sessions: { open: 0, busy: 0 } };
+    const slots = store.objects.list("Provider").map(({ metadata: { name } }) => ({ provider: name, ...now.limiter.seen(name) }));
+    return { slots, sessions: now.sessions() };
+  };
+  return {
+    metrics: createMetrics({ levels }),
+    watch: (parts) => {
+      watched = parts;
+    },
+  };
+}

@@ -1,0 +1,49 @@
+// What everything else in the daemon stands on: secrets, records, and the store with its lock.
+import { join } from "node:path";
+import { createAudit } from "../adapters/audit.ts";
+import { systemClock } from "../adapters/clock.ts";
+import { createHost } from "../adapters/host.ts";
+import { createKeys } from "../adapters/keys.ts";
+import { createLog } from "../adapters/log.ts";
+import { metered } from "../adapters/metrics/audit.ts";
+import { systemRandom } from "../adapters/random.ts";
+import { createSecrets } from "../adapters/secrets.ts";
+import type { Listen } from "../core/listen.ts";
+import { openStore } from "../engine/store.ts";
+import { ledgerOf, metricsOf } from "./accounts.ts";
+
+export interface DaemonOptions {
+  /** Absolute path of BEIGE_HOME. */
+  readonly home: string;
+  /** Where to listen besides the unix socket. */
+  readonly listen: Listen;
+  /** Port of the door for Kubernetes clients, with TLS; absent: none. */
+  readonly kubePort?: number;
+  /** Whether schedules fire. */
+  readonly firing: boolean;
+  /** Unix socket of the Docker engine. */
+  readonly engine: string;
+  /** Whether the log also goes to standard error. */
+  readonly foreground: boolean;
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+export function foundation(options: DaemonOptions) {
+  const { home } = options;
+  const logs = join(home, "logs");
+  const host = createHost({ home });
+  const secrets = createSecrets({ host: () => host.policy(), env: options.env, homeEnvFile: join(home, "env"), clock: systemClock });
+  const redact = (text: string): string => secrets.redact(text);
+  const log = createLog({ file: join(logs, "gateway.log"), stderr: options.foreground, redact });
+  const store = openStore({ home, clock: systemClock, random: systemRandom, log });
+  // The store's lock makes this process the only writer of the chains.
+  const { metrics, watch } = metricsOf(store);
+  const chain = (name: string) =>
+    metered(createAudit({ path: join(logs, `${name}.jsonl`), clock: systemClock, redact, log, closeOpen: true }), name, metrics);
+  const keys = createKeys({ shelf: store.shelf, clock: systemClock, random: systemRandom });
+  const ledger = ledgerOf({ store, log, keys });
+  const chains = { audit: chain("audit"), control: chain("control"), access: chain("access") };
+  return { home, host, secrets, redact, log, store, keys, ledger, metrics, watch, ...chains };
+}
+
+export type Foundation = ReturnType<typeof foundation>;
