@@ -93,11 +93,19 @@ async function removeWorkspace(w: World, action: Of<"workspace-remove">): Promis
 function serve(w: World, action: Of<"serve">): void {
   if (action.cut) w.calls.cut(action.uid, "sandbox replaced, retry");
   w.state.setActive(action.uid, action.id);
+  w.calls.admit(action.uid);
+}
+
+/** It serves from here on. A user that is another agent's by now stays that one's: the container is replaced then. */
+function adopt(w: World, { uid, id, user }: Of<"adopt">): void {
+  w.state.takeUser(uid, user);
+  w.state.setActive(uid, id);
 }
 
 function clean(w: World, { uid, mark }: Of<"clean">): void {
   w.state.setActive(uid, undefined);
   w.state.setIntent(uid, mark ? { type: DELETED, data: {}, startedAt: w.clock.now() } : undefined);
+  w.calls.admit(uid);
 }
 
 async function onSandbox(w: World, action: AgentAction, signal: AbortSignal): Promise<boolean> {
@@ -153,6 +161,12 @@ function inStore(w: World, action: AgentAction): void {
   switch (action.type) {
     case "cut":
       return w.calls.cut(action.uid, action.because);
+    case "hold":
+      return w.calls.hold(action.uid, action.limitMs);
+    case "admit":
+      return w.calls.admit(action.uid);
+    case "adopt":
+      return adopt(w, action);
     case "serve":
       return serve(w, action);
     case "begin":

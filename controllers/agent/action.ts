@@ -38,6 +38,9 @@ type Do =
   | { readonly type: "settle"; readonly uid: string }
   | { readonly type: "serve"; readonly uid: string; readonly id: string; readonly cut: boolean }
   | { readonly type: "end-sessions" | "cut"; readonly uid: string; readonly because: string }
+  | { readonly type: "hold"; readonly uid: string; readonly limitMs: number }
+  | { readonly type: "admit"; readonly uid: string }
+  | { readonly type: "adopt"; readonly uid: string; readonly id: string; readonly user: { readonly uid: number; readonly gid: number } }
   | { readonly type: "close"; readonly uid: string }
   | { readonly type: "kit-remove"; readonly agent: AgentId }
   | { readonly type: "workspace-remove"; readonly path: string; readonly real: string }

@@ -3,13 +3,21 @@ import type { Problem } from "../../src/core/errors.ts";
 import type { View } from "../../src/core/kind.ts";
 import { socketPath, SOCKET_PATH_MAX } from "../../src/core/paths.ts";
 import { refName, refOf, type Agent } from "../../src/core/resource.ts";
+import { checkAdoption } from "./adopt.ts";
 import { INSIDE } from "./box.ts";
 import { checkFolders } from "./place.ts";
 import { findTools } from "./tools.ts";
 
 export function checkAgent(agent: Agent, view: View): readonly Problem[] {
   const object = refName(refOf(agent));
-  const found = [...tools(agent, view), ...paths(agent, view), ...targets(agent), ...env(agent), ...socket(agent, view)];
+  const found = [
+    ...tools(agent, view),
+    ...paths(agent, view),
+    ...targets(agent),
+    ...env(agent),
+    ...socket(agent, view),
+    ...checkAdoption(agent, view),
+  ];
   return [...found.map((problem) => ({ ...problem, object })), ...checkFolders(agent, view)];
 }
 

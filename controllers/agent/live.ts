@@ -5,6 +5,7 @@ import { fingerprint } from "../../src/core/fingerprint.ts";
 import { quietly, removeBox, step, type AgentAction, type Cause } from "./action.ts";
 import { agentId, limitsOf } from "./box.ts";
 import { madeFor } from "./drift.ts";
+import type { Refused } from "./place.ts";
 import { limitsWanted, stateChange, type Situation } from "./situation.ts";
 import { shortId } from "./seen.ts";
 
@@ -26,6 +27,8 @@ export type Body = Pick<Plan<AgentAction>, "actions" | "drift" | "wait" | "degra
   readonly pending?: { readonly reason: string; readonly message: string };
   readonly serving?: SandboxSeen;
   readonly waitingFor?: SandboxSeen;
+  /** New calls wait while it is so. */
+  readonly draining?: boolean;
 };
 
 export const imageHint = (ref: string): string => (ref.startsWith("beige-") ? `run: sandbox/engine.sh images` : `run: docker pull ${ref}`);
@@ -69,11 +72,19 @@ function workspaceSteps(s: Situation, cause: Cause): readonly AgentAction[] {
   return [step({ impact: "live", why: cause.why }, summary, what)];
 }
 
+const blockedBy = (refused: Refused): Body => ({
+  actions: [],
+  pending: refused,
+  ...(refused.waitMs === undefined ? {} : { wait: { ms: refused.waitMs } }),
+});
+
 export function planCreate(s: Situation): Body {
-  if (s.refused !== undefined) return { actions: [], pending: s.refused };
+  if (s.refused !== undefined) return blockedBy(s.refused);
   if (s.seen.imageId === undefined) return imageMissing(s);
   const lost = s.seen.active !== undefined;
-  const cause: Cause = { impact: "create", why: lost ? "missing" : "spec" };
+  // In the place of a container whose owner has stopped it.
+  const impact = s.seen.adopt?.foreign === undefined || lost ? "create" : "adopt";
+  const cause: Cause = { impact, why: lost ? "missing" : "spec" };
   const drift: readonly FieldChange[] = lost ? [{ path: "container", before: "missing", after: s.box.name }] : [];
   return {
     actions: [...remains(s, undefined), ...makeSteps(s, cause, s.box.name)],

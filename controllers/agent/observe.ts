@@ -6,6 +6,7 @@ import type { View } from "../../src/core/kind.ts";
 import { resolvePath } from "../../src/core/paths.ts";
 import { refOf, type Agent, type Ref } from "../../src/core/resource.ts";
 import type { World } from "../../src/core/world.ts";
+import { adoptSeen, allOf } from "./adopt.ts";
 import { agentId, workspacePath } from "./box.ts";
 import { folderSeen, imageIdOf, listBoxes } from "./listing.ts";
 import { otherFolders } from "./place.ts";
@@ -75,6 +76,7 @@ const NOTHING: AgentSeen = {
   kit: {},
   socket: { listening: false, hellos: [] },
   calls: 0,
+  held: false,
   sessions: 0,
 };
 
@@ -97,19 +99,21 @@ export async function observeAgent(w: World, ref: Ref, agent: Agent | undefined,
   ]);
   // By uid first: what carries this object's uid is its own, whatever else its labels say.
   const own = listed.filter((box) => isAgents(box) && uidOf(box) === uid);
-  const containers = await inspected(w, own, ahead);
+  const [made, adopt] = await Promise.all([inspected(w, own, ahead), adoptSeen(w, { agent, view, own })]);
   const active = w.state.active(uid);
   return {
-    containers,
+    containers: allOf({ agent, view }, made, { serving: active === ahead?.id ? ahead : undefined, adopt }),
+    ...(adopt === undefined ? {} : { adopt }),
     strays: strays(listed, ref, uid),
     ...folders,
     kit,
     ...(active === undefined ? {} : { active }),
     // Asking allocates: only where a container shows, or the store says, that it has been done.
-    ...(containers.length === 0 && active === undefined ? {} : { user: w.state.hostUser(uid) }),
+    ...(made.length === 0 && active === undefined ? {} : { user: w.state.hostUser(uid) }),
     ...(imageId === undefined ? {} : { imageId }),
     socket: w.sockets.seen(uid),
     calls: w.calls.running(uid),
+    held: w.calls.held(uid),
     sessions: w.sessions.open(uid),
   };
 }

@@ -92,6 +92,8 @@ export interface Refused {
   readonly reason: string;
   readonly message: string;
   readonly problems?: readonly Problem[];
+  /** When to look again where waiting may mend it. */
+  readonly waitMs?: number;
 }
 
 /** On the real paths: why no container may be made; undefined when one may. */

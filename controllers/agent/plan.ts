@@ -2,6 +2,7 @@
 import type { Plan, View, Want } from "../../src/core/kind.ts";
 import type { Agent } from "../../src/core/resource.ts";
 import { SPEC, step, quietly, removeBox, type AgentAction } from "./action.ts";
+import { adoptStep } from "./adopt.ts";
 import { agentId, workspacePath } from "./box.ts";
 import { planCreate, planServe, planSpare } from "./live.ts";
 import { planReplace } from "./replace.ts";
@@ -22,6 +23,7 @@ function planSuspended(agent: Agent, seen: AgentSeen, view: View): AgentPlan {
     ...(seen.sessions > 0 ? [step(SPEC, `end ${seen.sessions} sessions`, { type: "end-sessions", uid, because })] : []),
     ...(seen.calls > 0 ? [step(SPEC, `end ${seen.calls} running calls`, { type: "cut", uid, because })] : []),
     ...running.map((box) => step(SPEC, `stop container ${box.spec.name} (${shortId(box.id)})`, { type: "stop", id: box.id })),
+    ...admitted(agent, seen),
   ];
   const workspace = workspacePath(agent, view);
   return {
@@ -68,7 +70,7 @@ function strayActions(seen: AgentSeen): readonly AgentAction[] {
 
 function planLive(want: Want<Agent>, seen: AgentSeen, view: View): AgentPlan {
   const s = situation(want, seen, view);
-  const before = [...strayActions(seen), ...outfit(s)];
+  const before = [...strayActions(seen), ...adoptStep(want.object, s.adopting), ...outfit(s)];
   const body =
     s.active === undefined
       ? s.spare === undefined
@@ -80,8 +82,12 @@ function planLive(want: Want<Agent>, seen: AgentSeen, view: View): AgentPlan {
   // A container that cannot be made needs neither folders nor launchers yet.
   const blocked = s.containers.length === 0 && body.actions.length === 0;
   const actions = blocked ? strayActions(seen) : [...before, ...body.actions];
-  return judgeReady(s, { ...body, actions });
+  return judgeReady(s, { ...body, actions: body.draining === true ? actions : [...actions, ...admitted(want.object, seen)] });
 }
+
+/** A drain that came to nothing: what waits goes on in the container that serves. */
+const admitted = (agent: Agent, seen: AgentSeen): readonly AgentAction[] =>
+  seen.held ? [quietly(SPEC, "let waiting calls go on", { type: "admit", uid: agent.metadata.uid })] : [];
 
 export function planAgent(want: Want<Agent> | undefined, seen: AgentSeen, view: View): AgentPlan {
   if (want === undefined) return planOrphan(seen);

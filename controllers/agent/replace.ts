@@ -21,7 +21,11 @@ import { shortId } from "./seen.ts";
 
 /** A replacement that failed is tried again after this, or at once when the wish or the image changes. */
 export const REPLACE_PAUSE_MS = 300_000;
-const DRAIN_LOOK_MS = 500;
+const IDLE_LOOK_MS = 500;
+/** The end of the last call wakes the agent; this is for when that is missed. */
+const DRAIN_LOOK_MS = 2000;
+/** New calls wait so much longer than the drain may take, and then go on whatever became of it. */
+const HOLD_SLACK_MS = 10_000;
 
 export const REPLACE = "replace";
 export const REPLACE_FAILED = "replace-failed";
@@ -65,7 +69,7 @@ function heldBack({ s, old, intent }: Replacement): Body | undefined {
     actions: [...remains(s, old), ...run.actions],
     degraded: { reason: "ReplacePending", message: `sandbox ${shortId(old.id)} is replaced ${until}` },
     serving: old,
-    ...(strategy === "onIdle" ? { wait: { ms: DRAIN_LOOK_MS } } : {}),
+    ...(strategy === "onIdle" ? { wait: { ms: IDLE_LOOK_MS } } : {}),
   };
 }
 
@@ -141,28 +145,35 @@ function failed({ s, old }: Replacement, next: SandboxSeen, message: string): Bo
   };
 }
 
-/** Waits for running calls, then switches: one row in the store, and the old one is gone. */
+/** New calls wait, running ones end; then the switch: one row in the store, and the old one is gone. */
 function handOver(r: Replacement, next: SandboxSeen): Body {
-  const { s, old, intent, cause } = r;
+  const { s, old, intent } = r;
   const { strategy, drainTimeoutSeconds } = s.agent.spec.update;
-  const restMs = (intent?.startedAt ?? 0) + drainTimeoutSeconds * 1000 - s.view.now;
-  const drain = strategy !== "immediate" && old.state === "running" && s.seen.calls > 0;
-  if (drain && restMs > 0 && restMs <= drainTimeoutSeconds * 1000) {
-    // No countdown: the status must not change at every look.
-    const message = `waiting for ${s.seen.calls} running calls in the old sandbox`;
-    return { actions: [], pending: { reason: "Draining", message }, wait: { ms: Math.min(restMs, DRAIN_LOOK_MS) }, waitingFor: next };
-  }
   const uid = s.agent.metadata.uid;
-  const cut = s.seen.calls > 0;
+  const wholeMs = drainTimeoutSeconds * 1000;
+  const restMs = (intent?.startedAt ?? 0) + wholeMs - s.view.now;
+  const drains = strategy !== "immediate" && old.state === "running" && restMs > 0 && restMs <= wholeMs;
+  // Even when nothing runs: a call that comes between this look and the switch would end with the old container.
+  if (drains && !s.seen.held) {
+    const hold = { type: "hold", uid, limitMs: restMs + HOLD_SLACK_MS } as const;
+    return { actions: [quietly(BOOK, "let new calls wait", hold)], pending: replacing(""), waitingFor: next, draining: true };
+  }
+  if (drains && s.seen.calls > 0) {
+    // No countdown: the status must not change at every look.
+    const message = `waiting for ${s.seen.calls} running calls in the old sandbox; new ones wait for the new one`;
+    const wait = { ms: Math.min(restMs, DRAIN_LOOK_MS) };
+    return { actions: [], pending: { reason: "Draining", message }, wait, waitingFor: next, draining: true };
+  }
+  return { actions: switchTo(r, next), serving: next, waitingFor: next, draining: true };
+}
+
+function switchTo({ s, old, cause }: Replacement, next: SandboxSeen): readonly AgentAction[] {
+  const uid = s.agent.metadata.uid;
   const switched: Cause = { ...cause, impact: "replace" };
-  return {
-    actions: [
-      step(switched, `switch to container ${shortId(next.id)}`, { type: "serve", uid, id: next.id, cut }),
-      removeBox({ impact: "live", why: cause.why }, old.id, old.spec.name),
-      quietly(BOOK, `rename container ${shortId(next.id)} to ${s.box.name}`, { type: "rename", id: next.id, name: s.box.name }),
-      quietly(BOOK, "close the replacement", { type: "settle", uid }),
-    ],
-    serving: next,
-    waitingFor: next,
-  };
+  return [
+    step(switched, `switch to container ${shortId(next.id)}`, { type: "serve", uid, id: next.id, cut: true }),
+    removeBox({ impact: "live", why: cause.why }, old.id, old.spec.name),
+    quietly(BOOK, `rename container ${shortId(next.id)} to ${s.box.name}`, { type: "rename", id: next.id, name: s.box.name }),
+    quietly(BOOK, "close the replacement", { type: "settle", uid }),
+  ];
 }

@@ -15,11 +15,22 @@ export interface Stray {
   readonly uid: string;
 }
 
+/** What an agent's annotation names and this store does not have. */
+export interface AdoptSeen {
+  /** Of a lost store of this home. */
+  readonly takeable: readonly SandboxSeen[];
+  /** Of a gateway on another home: left alone. */
+  readonly elsewhere: readonly SandboxSeen[];
+  /** Without labels that would make it an agent's: never touched. */
+  readonly foreign?: SandboxSeen;
+}
+
 export interface AgentSeen {
-  /** Containers with our store's label and this object's uid. */
+  /** Containers with our store's label and this object's uid, and those that it takes over. */
   readonly containers: readonly SandboxSeen[];
   /** Containers with our store's label and this name, of another object. */
   readonly strays: readonly Stray[];
+  readonly adopt?: AdoptSeen;
   /** The container that serves, as the store says. */
   readonly active?: string;
   /** The sandbox's user; unknown before the first container. */
@@ -35,6 +46,8 @@ export interface AgentSeen {
   readonly kit: { readonly seen?: string; readonly want?: string; readonly error?: string };
   readonly socket: { readonly listening: boolean; readonly hellos: readonly string[] };
   readonly calls: number;
+  /** New calls wait for the new container. */
+  readonly held: boolean;
   readonly sessions: number;
 }
 

@@ -7,6 +7,7 @@ import { LABEL } from "../../src/core/sandbox.ts";
 import { fingerprint } from "../../src/core/fingerprint.ts";
 import { boxOf, limitsOf, workspacePath, type Box, type Limits } from "./box.ts";
 import { compare, type Difference } from "./drift.ts";
+import { adoptProblem } from "./adopt.ts";
 import { placesOf, placeProblem, type Refused } from "./place.ts";
 import { kitOf } from "./tools.ts";
 import { shortId, type AgentSeen } from "./seen.ts";
@@ -31,6 +32,8 @@ export interface Situation {
   readonly refused?: Refused;
   readonly containers: readonly SandboxSeen[];
   readonly active?: SandboxSeen;
+  /** The active one, before it is: to be taken over from a lost store. */
+  readonly adopting?: SandboxSeen;
   /** Not serving, and as wanted: one that a pass was interrupted at. */
   readonly spare?: SandboxSeen;
   /** What was there when the plan was last empty. */
@@ -77,9 +80,10 @@ export function situation(want: Want<Agent>, seen: AgentSeen, view: View): Situa
   const differenceOf = (one: SandboxSeen): Difference => differences.get(one.id) ?? compare({ box, seen: one, ...extra });
   const fits = (one: SandboxSeen): boolean => differenceOf(one).replace.length === 0;
   const containers = seen.containers.filter((one) => one.state !== "removing");
-  const active = containers.find((one) => one.id === seen.active && usable(one));
+  const adopting = seen.active === undefined ? bestOf((seen.adopt?.takeable ?? []).filter(usable)) : undefined;
+  const active = adopting ?? containers.find((one) => one.id === seen.active && usable(one));
   const spare = bestOf(containers.filter((one) => one.id !== active?.id && usable(one) && fits(one)));
-  const refused = placeProblem(agent, seen, view);
+  const refused = placeProblem(agent, seen, view) ?? adoptProblem(agent, seen);
   return {
     agent,
     ...(want.intent === undefined ? {} : { intent: want.intent }),
@@ -92,9 +96,13 @@ export function situation(want: Want<Agent>, seen: AgentSeen, view: View): Situa
     ...(refused === undefined ? {} : { refused }),
     containers,
     ...(active === undefined ? {} : { active }),
+    ...(adopting === undefined ? {} : { adopting }),
     ...(spare === undefined ? {} : { spare }),
     limitsBefore: agent.status?.observed?.["limits"],
-    key: fingerprint({ box: { ...box, labels: {} }, restart: box.labels[LABEL.restart], image: seen.imageId, user }),
+    // Only a replacement asks.
+    get key() {
+      return fingerprint({ box: { ...box, labels: {} }, restart: box.labels[LABEL.restart], image: seen.imageId, user });
+    },
     fits,
     compare: differenceOf,
     helloed: (one) => seen.socket.hellos.includes(shortId(one.id)),

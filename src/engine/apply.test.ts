@@ -39,6 +39,23 @@ test("a second apply of the same writes nothing, does nothing and says so", asyn
   expect({ version: rig.engine.version(), effects: rig.toy.effects, rows: rig.toy.rows.length }).toEqual(before);
 });
 
+test("the same files are planned anew when somebody changed an object, its labels or its owners meanwhile", async () => {
+  rig = await createRig();
+  const files = [file("a.yaml", box("a", { size: 1 }))];
+  const plan = async (more: object = {}) => (await applied(rig, files, more)).end;
+  await plan();
+  expect(await plan()).toMatchObject({ exit: 0, unchanged: 1 });
+  const merge = { op: "merge", ref: ref("a"), manager: "me", force: true, dryRun: false } as const;
+  await rig.engine.write({ ...merge, body: { spec: { size: 5 } } });
+  expect(await plan({ dryRun: true })).toMatchObject({ exit: 3, message: expect.stringContaining("spec.size is owned by me") });
+  expect(await plan({ forceConflicts: true })).toMatchObject({ exit: 0, applied: 1 });
+  expect(rig.engine.get(ref("a")).spec).toMatchObject({ size: 1 });
+  expect(await plan()).toMatchObject({ exit: 0, unchanged: 1 });
+  // Another set begins to own what it wants as well.
+  expect(await plan({ set: "other" })).toMatchObject({ exit: 0 });
+  expect(rig.engine.get(ref("a")).metadata.managedFields?.map(({ manager }) => manager)).toContain("apply/other");
+});
+
 test.each([
   ["a default written out", { size: 1, color: "beige" }],
   ["an empty list written out", { size: 1, tags: [] }],

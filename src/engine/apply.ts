@@ -2,13 +2,16 @@
 import type { ApplyEnd, ApplyEvent, ApplyRequest } from "../core/control.ts";
 import { asBeigeError, BeigeError, ERRORS } from "../core/errors.ts";
 import { condition, refKey, refName, refOf, type Ref } from "../core/resource.ts";
+import { MAX_PROBLEMS } from "../core/documents.ts";
 import type { Clock } from "../core/world.ts";
 import { basisOf, detailed, refuseStale } from "./apply/basis.ts";
 import { commit, PRUNE, type PruneGuard } from "./apply/commit.ts";
 import { readSet } from "./apply/read.ts";
 import { planSet, stillSo, type PlannedSet, type SetDeps } from "./apply/set.ts";
+import { deedsOf, recordDeed, variableProblems } from "./asked.ts";
 import type { Report } from "./controller.ts";
 import { follow, type Followed, type Following } from "./follow.ts";
+import { placed } from "./language.ts";
 import { createPace } from "./pace.ts";
 
 export interface ApplyDeps extends SetDeps {
@@ -95,6 +98,14 @@ function guardOf({ maxDeletes = PRUNE.maxDeletes, allowEmpty = PRUNE.allowEmpty 
   return { maxDeletes, allowEmpty, hint };
 }
 
+/** Throws `invalid`, with the lines, for what only the operator at the unix socket may write. */
+function refuseVariables(deps: ApplyDeps, { by }: ApplyRequest, { stage }: PlannedSet): void {
+  const problems = stage.staged.flatMap((one) =>
+    variableProblems(deps.language, by, one).map((problem) => placed(problem, one.wanted.document)),
+  );
+  if (problems.length > 0) throw new BeigeError("invalid", "the manifests are not valid", { problems: problems.slice(0, MAX_PROBLEMS) });
+}
+
 async function* run(deps: ApplyDeps, request: ApplyRequest, signal: AbortSignal): AsyncGenerator<ApplyEvent> {
   const pace = createPace(deps.clock);
   if (!SET_NAME.test(request.set))
@@ -115,6 +126,7 @@ async function* run(deps: ApplyDeps, request: ApplyRequest, signal: AbortSignal)
     lookAtAll: true,
   };
   let set = await planSet(deps, asked, read.wanted, pace);
+  refuseVariables(deps, request, set);
   for (let tries = 1; ; tries++) {
     yield { type: "plan", plan: request.detail === true ? await detailed(deps.store, set, pace) : set.plan };
     if (request.expect !== undefined) refuseStale(request.expect, await basisOf(deps.store, set, pace));
@@ -123,6 +135,7 @@ async function* run(deps: ApplyDeps, request: ApplyRequest, signal: AbortSignal)
     if (stillSo(deps, set)) break;
     if (tries === TRIES) throw new BeigeError("conflict", "the objects keep changing while they are planned", { hint: "run it again" });
     set = await planSet(deps, asked, read.wanted, pace);
+    refuseVariables(deps, request, set);
   }
   const followed = followedOf(set);
   const following = request.wait
@@ -130,6 +143,8 @@ async function* run(deps: ApplyDeps, request: ApplyRequest, signal: AbortSignal)
     : undefined;
   try {
     const woken = commit(deps.store, asked.manager, { staged: set.stage.staged, pruned: set.pruned, now: deps.clock.now() });
+    const refs = deedsOf(set);
+    if (refs.length > 0) await recordDeed(deps.world, request.by, { verb: "apply", refs, manager: asked.manager });
     for (const { ref } of followed) if (!woken.has(refKey(ref))) deps.wake(ref);
     if (following !== undefined) yield* following.events(signal);
     if (!signal.aborted) yield resultOf(set, following, request);

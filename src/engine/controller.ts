@@ -1,4 +1,5 @@
 // One pass over one object: look, plan, act, look once more, and write the status: the only place that does.
+import { isDeepStrictEqual } from "node:util";
 import { asBeigeError, BeigeError, ERRORS } from "../core/errors.ts";
 import type { AnyKind, Plan, Verdict, View, Want } from "../core/kind.ts";
 import { condition, refKey, refName, type Ref, type Resource } from "../core/resource.ts";
@@ -103,6 +104,8 @@ export function createPass(deps: ControllerDeps): Pass {
       finding,
       world.clock.now(),
     );
+    // Most passes find what the last one found.
+    if (isDeepStrictEqual(status, now.status)) return;
     store.objects.write([{ type: "put", object: { ...now, status } }], "quick");
   }
 

@@ -29,6 +29,8 @@ export interface EngineDeps {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
+  /** Told of each pass over an object, for whoever counts. Must not throw. */
+  readonly onPass?: (kind: string, outcome: "settled" | "wait" | "retry") => void;
 }
 
 export interface Engine extends Control {
@@ -40,6 +42,8 @@ export interface Engine extends Control {
   wake(ref: Ref): void;
   /** A hint that whatever has this uid may have changed; keeps a backoff. */
   wakeUid(uid: string): void;
+  /** As wakeUid, for one that waits; nothing for one at rest. */
+  nudgeUid(uid: string): void;
   wakeKind(kind: string): void;
 }
 
@@ -59,7 +63,7 @@ export function createEngine(deps: EngineDeps): Engine {
   const world: World = withStacks(deps.world, (whole) =>
     createStacks({ store, language, world: whole, clock, random, view, shelf: store.shelf }),
   );
-  const loop = createLoop({ store, kinds: language.kinds, world, view, clock, random, log });
+  const loop = createLoop({ store, kinds: language.kinds, world, view, clock, random, log, ...(deps.onPass && { onPass: deps.onPass }) });
   const shared = { store, language, world, clock, random, view, wake: loop.wake, reports: loop.reports };
 
   const get: Control["get"] = (ref) => {
@@ -105,6 +109,7 @@ export function createEngine(deps: EngineDeps): Engine {
     stop: loop.stop,
     wake: loop.wake,
     wakeUid: loop.wakeUid,
+    nudgeUid: loop.nudgeUid,
     wakeKind: loop.wakeKind,
   };
 }

@@ -21,6 +21,8 @@ export const REASONS = [
   "Deleting",
   "Deleted",
   "ForceDeleted",
+  "BudgetLow",
+  "BudgetUsedUp",
 ] as const;
 export type EventReason = (typeof REASONS)[number];
 

@@ -23,6 +23,8 @@ export interface LoopDeps {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
+  /** Told of each pass over an object, for whoever counts. Must not throw. */
+  readonly onPass?: (kind: string, outcome: "settled" | "wait" | "retry") => void;
 }
 
 export interface Loop {
@@ -34,6 +36,8 @@ export interface Loop {
   readonly wake: (ref: Ref) => void;
   /** A hint about whatever has this uid; keeps a backoff. */
   readonly wakeUid: (uid: string) => void;
+  /** As wakeUid, and only for one that waits: cheap enough for every call that ends. */
+  readonly nudgeUid: (uid: string) => void;
   readonly wakeKind: (kind: string) => void;
   readonly reports: (listener: (report: Report) => void) => { unsubscribe(): void };
 }
@@ -66,6 +70,7 @@ export function createLoop(deps: LoopDeps): Loop {
       try {
         const verdict = await pass(parseKey(key), signal);
         waker.waits(key, verdict.next === "wait" ? (verdict.on ?? []) : []);
+        deps.onPass?.(parseKey(key).kind, verdict.next);
         return verdict;
       } finally {
         owed.delete(key);
@@ -100,9 +105,10 @@ export function createLoop(deps: LoopDeps): Loop {
     }
   }
 
-  function hinted({ labels }: SandboxHint): void {
-    if (labels[LABEL.store] !== store.id) return;
+  function hinted({ id, labels }: SandboxHint): void {
     const object = objects.byUid(labels[LABEL.uid] ?? "");
+    // One that was taken over from a lost store serves like any other.
+    if (labels[LABEL.store] !== store.id && (object === undefined || store.agents.active(object.metadata.uid) !== id)) return;
     const ref = object === undefined ? labelled(labels) : refOf(object);
     if (ref !== undefined && kinds.has(ref.kind)) queue.hint(refKey(ref));
   }
@@ -162,6 +168,10 @@ export function createLoop(deps: LoopDeps): Loop {
     wakeUid(uid) {
       const object = objects.byUid(uid);
       if (object !== undefined) queue.hint(refKey(refOf(object)));
+    },
+    nudgeUid(uid) {
+      const object = objects.byUid(uid);
+      if (object !== undefined) queue.nudge(refKey(refOf(object)));
     },
     wakeKind(kind) {
       for (const object of objects.list(kind)) queue.event(refKey(refOf(object)));

@@ -1,5 +1,7 @@
 // The next version of an object: which of its metadata moves when something of it is written.
 import { isDeepStrictEqual } from "node:util";
+import { adoptionOf } from "../core/adoption.ts";
+import { uid10 } from "../core/paths.ts";
 import { API_VERSION, type ManagedFields, type Ref, type Resource } from "../core/resource.ts";
 
 /** What a writer decides; all else is the store's. */
@@ -19,6 +21,21 @@ export interface Birth {
   /** Milliseconds since the epoch. */
   readonly now: number;
   readonly finalizer?: string;
+}
+
+/**
+ * The uid of a new object. One that takes over what a lost store left goes on under the uid that it had, since folders and sockets
+ * are named by it; unless something has it, or comes near it in a folder's name.
+ */
+export function birthUid(
+  { kind }: Ref,
+  metadata: Pick<Content, "annotations">,
+  deps: { readonly taken: () => readonly Resource[]; readonly uuid: () => string },
+): string {
+  const adoption = kind === "Agent" ? adoptionOf(metadata) : undefined;
+  if (adoption?.kind !== "lost") return deps.uuid();
+  const near = deps.taken().some((other) => uid10(other.metadata.uid) === uid10(adoption.uid));
+  return near ? deps.uuid() : adoption.uid;
 }
 
 /** An object that was not there. Its resourceVersion is the store's to write. */

@@ -56,6 +56,26 @@ test("no more than four keys run at once, and the first that came is the first t
   expect(queue.busy()).toBe(0);
 });
 
+test("a nudge ends a wait, and wakes neither a key at rest nor one that backs off", async () => {
+  const verdicts: Verdict[] = [
+    { next: "wait", ms: 60_000 },
+    { next: "settled" },
+    { next: "retry", code: "unavailable", message: "", retryAfterMs: 60_000 },
+  ];
+  let runs = 0;
+  const { queue } = deps(async () => {
+    runs += 1;
+    return verdicts.shift() ?? { next: "settled" };
+  });
+  const seen: number[] = [];
+  for (const wake of [queue.nudge, queue.event, queue.nudge, queue.nudge, queue.event, queue.nudge]) {
+    wake("a");
+    await turns();
+    seen.push(runs);
+  }
+  expect(seen).toEqual([0, 1, 2, 2, 3, 3]);
+});
+
 test("a failing key backs off, a hint does not shorten that, an event does", async () => {
   let runs = 0;
   const { queue, clock } = deps(async () => {

@@ -25,6 +25,8 @@ export interface Queue {
   readonly event: (key: string) => void;
   /** Something may have changed: as `event`, but a key that backs off keeps its time, for its own failing pass may have caused the hint. */
   readonly hint: (key: string) => void;
+  /** What a key that waits may wait for has happened: as `hint`, but a key at rest stays so. */
+  readonly nudge: (key: string) => void;
   /** Keys that run or are about to. */
   readonly busy: () => number;
   /** Resolves when nothing runs or is ready to run. Waits and backoffs do not count. */
@@ -152,6 +154,10 @@ export function createQueue(deps: QueueDeps): Queue {
     hint(key) {
       const entry = entryOf(key);
       if (!entry.backingOff) add(key, entry, "hint");
+    },
+    nudge(key) {
+      const entry = entries.get(key);
+      if (entry !== undefined && !entry.backingOff) add(key, entry, "hint");
     },
     busy: () => running + ready.size,
     idle,

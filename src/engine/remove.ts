@@ -5,12 +5,14 @@ import { refName, type Ref, type Resource } from "../core/resource.ts";
 import { markDeleted } from "./apply/commit.ts";
 import { notFound, type Language } from "./language.ts";
 import type { Store } from "./store.ts";
-import type { Clock } from "../core/world.ts";
+import type { Clock, World } from "../core/world.ts";
+import { recordDeed } from "./asked.ts";
 
 export interface RemoveDeps {
   readonly store: Store;
   readonly language: Language;
   readonly clock: Clock;
+  readonly world: World;
 }
 
 /** Throws `not_found`, or `conflict` when a condition does not hold. */
@@ -35,10 +37,12 @@ export async function remove(deps: RemoveDeps, ref: Ref, options: Parameters<Con
       message: "forgotten by force; what is left of it is removed as an orphan",
     });
     store.objects.write([{ type: "remove", ref }], "full");
+    await recordDeed(deps.world, options.by, { verb: "delete", refs: [ref], what: "by force" });
     return marked;
   }
   if (marked === object) return object;
   store.objects.write([{ type: "put", object: marked }], "full");
   store.events.record({ ref, uid, type: "Normal", reason: "Deleting", message: "deletion was asked for" });
+  await recordDeed(deps.world, options.by, { verb: "delete", refs: [ref] });
   return store.objects.get(ref) ?? marked;
 }

@@ -6,6 +6,7 @@ import { refKey, refOf, type Ref, type Resource } from "../core/resource.ts";
 import { sourceProblems } from "../core/sourcepolicy.ts";
 import type { StackAnswer, StackRequest, Stacks } from "../core/source.ts";
 import type { Shelf } from "../core/world.ts";
+import { deedsOf, recordDeed } from "./asked.ts";
 import { commit, markDeleted, pruned } from "./apply/commit.ts";
 import { readSet, type WantedDocument } from "./apply/read.ts";
 import { planSet, SetRefusal, stillSo, type PlannedSet, type SetDeps } from "./apply/set.ts";
@@ -145,10 +146,13 @@ export function createStacks(deps: StacksDeps): Stacks {
       const set = await planned(request);
       checked.delete(request.source);
       commit(store, set.manager, { staged: set.stage.staged, pruned: set.pruned, now: deps.clock.now() });
+      const refs = deedsOf(set);
+      const by = { principal: { kind: "source", name: request.source }, door: "source" } as const;
       accept(
         request,
         set.stage.staged.map(({ ref }) => ref),
       );
+      if (refs.length > 0) await recordDeed(deps.world, by, { verb: "apply", refs, manager: set.manager, what: request.revision });
     },
     good: (source) => records.request(source),
     async release(source, how) {

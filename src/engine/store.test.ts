@@ -153,6 +153,24 @@ test("as root every agent has a host user of its own from 20000 on; otherwise it
   expect(opened({ owner: { uid: 1000, gid: 100 } }).agents.hostUser("z")).toEqual({ uid: 1000, gid: 100 });
 });
 
+test("an object takes the user of a container over, unless another has it or no sandbox could; later ones count on", () => {
+  const store = opened({ owner: { uid: 0, gid: 0 } });
+  const root = store.agents;
+  const user = (uid: number, gid = uid) => ({ uid, gid });
+  expect(root.hostUser("first")).toEqual(user(20_000));
+  const asked = [user(20_000), user(0), user(1000), user(60_000), user(20_007, 0), user(20_007)].map((one) => root.takeUser("a", one));
+  expect(asked).toEqual([false, false, false, false, false, true]);
+  expect([root.takeUser("a", user(20_007)), root.takeUser("a", user(20_008)), root.takeUser("b", user(20_007))]).toEqual([
+    true,
+    false,
+    false,
+  ]);
+  expect([root.hostUser("a"), root.hostUser("c")]).toEqual([user(20_007), user(20_008)]);
+  store.close();
+  const plain = opened({ owner: { uid: 1000, gid: 100 } }).agents;
+  expect([plain.takeUser("a", user(1000, 100)), plain.takeUser("a", user(20_000))]).toEqual([true, false]);
+});
+
 test("the history is bounded by rows, and versions before it are no longer kept", () => {
   const s = opened({ limits: { history: { rows: 100, bytes: 1e9, recent: 20 } } });
   for (let i = 0; i < 300; i++) s.objects.write([put(object(`o${i}`))], "quick");

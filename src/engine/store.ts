@@ -1,4 +1,5 @@
 // The store: what is wanted and what must outlive the process, in one SQLite file with one writer.
+import type { LedgerBook } from "../core/ledger.ts";
 import type { AgentState, Clock, Directory, Firings, Log, Random, Shelf } from "../core/world.ts";
 import { createEvents, type EventLimits, type EventLog } from "./events.ts";
 import { createAgents, type AgentRows } from "./store/agents.ts";
@@ -6,6 +7,7 @@ import { connect, type Connection } from "./store/connection.ts";
 import { createDirectory } from "./store/directory.ts";
 import { createFirings } from "./store/firings.ts";
 import { createHistory, type History, type HistoryLimits } from "./store/history.ts";
+import { createLedgerBook } from "./store/ledger.ts";
 import { lockStore } from "./store/lock.ts";
 import { createObjects, type Objects } from "./store/objects.ts";
 import { preparePlace } from "./store/place.ts";
@@ -19,6 +21,7 @@ export interface Store {
   readonly firings: Firings;
   readonly directory: Directory;
   readonly shelf: Shelf;
+  readonly ledger: LedgerBook;
   /** The engine's own parts. */
   readonly objects: Objects;
   readonly history: History;
@@ -44,6 +47,10 @@ function assemble(connection: Connection, deps: StoreDeps): Omit<Store, "close">
   const records = createRecords(connection.full);
   const objects = createObjects({ connection, history, records, clock: deps.clock, log: deps.log });
   const agents = createAgents(connection, deps.owner);
+  const ledger = createLedgerBook(connection, deps.clock, deps.log);
+  objects.subscribe((rows) => {
+    for (const row of rows) if (row.type === "DELETED") agents.forget(row.object.metadata.uid);
+  });
   return {
     id: String(connection.full.prepare("SELECT value FROM meta WHERE key = 'store'").get()?.["value"]),
     agents,
@@ -51,6 +58,7 @@ function assemble(connection: Connection, deps: StoreDeps): Omit<Store, "close">
     firings: createFirings(connection, deps.clock),
     directory: createDirectory(objects),
     shelf: createShelf(connection),
+    ledger,
     objects,
     history,
     records,
@@ -76,6 +84,7 @@ export function openStore(deps: StoreDeps): Store {
       close() {
         if (closed) return;
         closed = true;
+        parts.ledger.end();
         opened.close();
         lock.release();
       },

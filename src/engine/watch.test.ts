@@ -44,7 +44,7 @@ function watched(options: WatchOptions = {}, kind = "Box") {
   const got: string[] = [];
   let ended = false;
   const run = async (): Promise<void> => {
-    for await (const event of createWatch(store, clock)(kind, options, stop.signal)) got.push(show(event));
+    for await (const events of createWatch(store, clock)(kind, options, stop.signal)) got.push(...events.map(show));
     ended = true;
   };
   void run();
@@ -94,11 +94,37 @@ test("a reader that falls too far behind ends with EXPIRED, and took no memory m
   put(object("a", 0));
   const reader = createWatch(store, clock)("Box", { resourceVersion: "1" }, stop.signal)[Symbol.asyncIterator]();
   put(object("a", 1));
-  expect((await reader.next()).value).toMatchObject({ type: "MODIFIED" });
+  expect((await reader.next()).value).toMatchObject([{ type: "MODIFIED" }]);
   for (let i = 2; i < 200; i++) put(object("a", i));
   const rest: string[] = [];
-  for (let next = await reader.next(); next.done !== true; next = await reader.next()) rest.push(show(next.value));
+  for (let next = await reader.next(); next.done !== true; next = await reader.next()) rest.push(...next.value.map(show));
   expect(rest).toEqual(["EXPIRED"]);
+});
+
+test("changes of one commit come together, and everybody who selects nothing gets the same list", async () => {
+  put(object("a", 1));
+  const readers = ["1", "1"].map((resourceVersion) =>
+    createWatch(store, clock)("Box", { resourceVersion }, stop.signal)[Symbol.asyncIterator](),
+  );
+  const firsts = readers.map((reader) => reader.next());
+  await turns();
+  put(object("b", 1), object("c", 1));
+  const [one, two] = (await Promise.all(firsts)).map((step): readonly WatchEvent[] => (step.done === true ? [] : step.value));
+  expect(one?.map(show)).toEqual(["ADDED b@2", "ADDED c@3"]);
+  expect(one).toBe(two);
+});
+
+test("a watch of a quiet kind does not fall behind while another kind changes much", async () => {
+  put(object("a", 0));
+  const other = watched({ resourceVersion: "1", bookmarks: true }, "Other");
+  await turns();
+  for (let i = 1; i < 200; i++) {
+    put(object("a", i));
+    if (i % 20 === 0) await turns();
+  }
+  await clock.advance(31_000);
+  expect(other.got).toEqual(["BOOKMARK 200"]);
+  expect(other.ended()).toBe(false);
 });
 
 test("an object that comes into a selection is ADDED, one that leaves it is DELETED", async () => {

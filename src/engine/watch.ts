@@ -20,22 +20,33 @@ function seenBy(row: HistoryRow, selected: (object: Resource) => boolean) {
   return { type: after ? (was ? "MODIFIED" : "ADDED") : "DELETED", object } as const;
 }
 
-/** Resolves at the next commit, at a bookmark's time, or when aborted. */
-function nextChange(store: Store, clock: Clock, wait: { readonly after: number; readonly ms: number; readonly signal: AbortSignal }) {
-  return new Promise<"change" | "time" | "aborted">((resolve) => {
-    const end = (why: "change" | "time" | "aborted"): void => {
-      timer.cancel();
-      subscription.unsubscribe();
-      wait.signal.removeEventListener("abort", abort);
-      resolve(why);
-    };
-    const abort = (): void => end("aborted");
-    const timer = clock.after(wait.ms, () => end("time"));
-    const subscription = store.objects.subscribe(() => end("change"));
-    wait.signal.addEventListener("abort", abort);
-    if (wait.signal.aborted) abort();
-    else if (store.history.version() > wait.after) end("change");
+/** Keeps up with commits that are none of a reader's business, and wakes him for the others. */
+function createBell(store: Store, kind: string, signal: AbortSignal) {
+  let ring: (() => void) | undefined;
+  let waitsAfter = 0;
+  const wake = (): void => {
+    ring?.();
+    ring = undefined;
+  };
+  const subscription = store.objects.subscribe((rows) => {
+    if (rows.some((row) => row.kind === kind)) return wake();
+    if (ring !== undefined && rows[0]?.rv === waitsAfter + 1) waitsAfter = rows.at(-1)?.rv ?? waitsAfter;
   });
+  signal.addEventListener("abort", wake);
+  return {
+    wake,
+    /** Resolves at the next commit of the kind, when woken, or when aborted: with the version that nothing was missed up to. */
+    async after(version: number): Promise<number> {
+      if (signal.aborted || store.history.version() > version) return version;
+      waitsAfter = version;
+      await new Promise<void>((resolve) => (ring = resolve));
+      return waitsAfter;
+    },
+    close() {
+      subscription.unsubscribe();
+      signal.removeEventListener("abort", wake);
+    },
+  };
 }
 
 /** A version as a client writes it; undefined is "from now, with what there is". */
@@ -46,36 +57,57 @@ function parseVersion(text: string | undefined): number | undefined {
 
 export type WatchOptions = ListOptions & { readonly resourceVersion?: string; readonly bookmarks?: boolean };
 
+/** Of each page of the history what everybody sees who selects nothing: one list for all of them. */
+const whole = new WeakMap<readonly HistoryRow[], readonly WatchEvent[]>();
+
+function eventsOf(rows: readonly HistoryRow[], selected: ((object: Resource) => boolean) | undefined): readonly WatchEvent[] {
+  if (selected !== undefined) return rows.flatMap((row) => seenBy(row, selected) ?? []);
+  const known = whole.get(rows);
+  if (known !== undefined) return known;
+  const events = rows.map(({ type, object }): WatchEvent => ({ type, object }));
+  whole.set(rows, events);
+  return events;
+}
+
+const selects = ({ namespace, labelSelector, fieldSelector }: ListOptions): boolean =>
+  namespace !== undefined || (labelSelector ?? "") !== "" || (fieldSelector ?? "") !== "";
+
 /** Ends with EXPIRED when the version is no longer kept, also for a reader who fell too far behind; or with the signal. */
 export function createWatch(store: Store, clock: Clock): Control["watch"] {
-  async function* run(kind: string, options: WatchOptions, signal: AbortSignal): AsyncGenerator<WatchEvent> {
-    const selected = selector(options);
+  async function* run(kind: string, options: WatchOptions, signal: AbortSignal): AsyncGenerator<readonly WatchEvent[]> {
+    const selected = selects(options) ? selector(options) : undefined;
     const asked = parseVersion(options.resourceVersion);
     let cursor = asked ?? store.history.version();
     if (asked === undefined) {
-      for (const object of store.objects.list(kind).filter(selected)) {
-        if (signal.aborted) return;
-        yield { type: "ADDED", object };
-      }
+      const objects = store.objects.list(kind).filter(selected ?? (() => true));
+      for (let i = 0; i < objects.length && !signal.aborted; i += PAGE)
+        yield objects.slice(i, i + PAGE).map((object): WatchEvent => ({ type: "ADDED", object }));
     }
+    const bell = createBell(store, kind, signal);
+    let timer = clock.after(BOOKMARK_MS, bell.wake);
     let bookmarkAt = clock.monotonic() + BOOKMARK_MS;
-    while (!signal.aborted) {
-      const page = Number.isNaN(cursor) ? undefined : store.history.page(kind, cursor, PAGE);
-      if (page === undefined) {
-        yield { type: "EXPIRED" };
-        return;
-      }
-      for (const row of page.rows) {
-        const event = seenBy(row, selected);
-        if (event !== undefined) yield event;
+    try {
+      while (!signal.aborted) {
+        const page = Number.isNaN(cursor) ? undefined : store.history.page(kind, cursor, PAGE);
+        if (page === undefined) {
+          yield [{ type: "EXPIRED" }];
+          return;
+        }
+        const events = eventsOf(page.rows, selected);
+        if (events.length > 0) yield events;
         if (signal.aborted) return;
+        cursor = page.upTo;
+        if (clock.monotonic() >= bookmarkAt) {
+          bookmarkAt = clock.monotonic() + BOOKMARK_MS;
+          timer.cancel();
+          timer = clock.after(BOOKMARK_MS, bell.wake);
+          if (options.bookmarks === true) yield [{ type: "BOOKMARK", resourceVersion: String(cursor) }];
+        }
+        cursor = await bell.after(cursor);
       }
-      cursor = page.upTo;
-      if (options.bookmarks === true && clock.monotonic() >= bookmarkAt) {
-        bookmarkAt = clock.monotonic() + BOOKMARK_MS;
-        yield { type: "BOOKMARK", resourceVersion: String(cursor) };
-      }
-      await nextChange(store, clock, { after: cursor, ms: Math.max(1, bookmarkAt - clock.monotonic()), signal });
+    } finally {
+      timer.cancel();
+      bell.close();
     }
   }
   return (kind, options, signal) => {

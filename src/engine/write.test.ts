@@ -78,6 +78,7 @@ test("a write that changes nothing does not move the version", async () => {
 test("a dry run answers the object with its next generation and its old version, and stores nothing", async () => {
   rig = await createRig();
   await write("create", "a", body("a"));
+  await rig.clock.advance(100);
   const before = rig.engine.get(ref("a")).metadata;
   const version = rig.engine.version();
   const { object } = await write("merge", "a", { spec: { size: 7 } }, { dryRun: true });

@@ -9,11 +9,13 @@ import { applyOwned, updateOwned, type Owned } from "../core/ownership.ts";
 import { refKey, refName, type Ref, type Resource } from "../core/resource.ts";
 import { isObject } from "../core/schema.ts";
 import { validateObject } from "../core/validate.ts";
+import type { World } from "../core/world.ts";
 import { changedPaths } from "./apply/commit.ts";
 import type { StageDeps } from "./apply/stage.ts";
+import { recordDeed, variableProblems } from "./asked.ts";
 import { refuseTaking } from "./guarded.ts";
 import { beingDeleted, notFound } from "./language.ts";
-import { changedObject, newObject, sameObject, type Content } from "./object.ts";
+import { birthUid, changedObject, newObject, sameObject, type Content } from "./object.ts";
 import { writtenOwners } from "./owners.ts";
 import { overlaid } from "./view.ts";
 
@@ -155,6 +157,11 @@ function checked(deps: StageDeps, after: Resource, ref: Ref): readonly string[] 
   return unknownReferences([after], language.needs, (to) => view.get(to) !== undefined).map((p) => p.message);
 }
 
+function refuseVariables(deps: StageDeps, { by, ref }: WriteRequest, change: Pick<Prepared, "before" | "after">): void {
+  const problems = variableProblems(deps.language, by, change);
+  if (problems.length > 0) refuse(problems, ref);
+}
+
 function prepare(deps: StageDeps, request: WriteRequest): Prepared {
   const { ref, op } = request;
   const kind = deps.language.kind(ref.kind);
@@ -172,25 +179,38 @@ function prepare(deps: StageDeps, request: WriteRequest): Prepared {
   if (!request.force) refuseTaking(ref, before?.metadata.managedFields ?? [], content.managedFields);
   if (before === undefined) {
     const birth = {
-      uid: deps.random.uuid(),
+      uid: birthUid(ref, content, { taken: () => deps.store.objects.list(), uuid: () => deps.random.uuid() }),
       now: deps.clock.now(),
       ...(kind.finalizer === undefined ? {} : { finalizer: kind.finalizer }),
     };
     const after = newObject(ref, content, birth);
+    refuseVariables(deps, request, { after });
     return { after, warnings: checked(deps, after, ref) };
   }
   const after = changedObject(before, content, sameSpec(ref.kind, before.spec, content.spec, deps.language.schemas));
   if (after.metadata.generation !== before.metadata.generation && before.metadata.deletionTimestamp !== undefined) throw beingDeleted(ref);
+  refuseVariables(deps, request, { before, after });
   return { before, after, warnings: checked(deps, after, ref) };
 }
 
-/** A dry run answers the object as it would be, with the resourceVersion that it has. */
-export async function write(deps: StageDeps, request: WriteRequest): Promise<Awaited<ReturnType<Control["write"]>>> {
+type Written = Awaited<ReturnType<Control["write"]>>;
+
+function writeNow(deps: StageDeps, request: WriteRequest): Written & { readonly changed: boolean } {
   const { before, after, warnings } = prepare(deps, request);
   const created = before === undefined;
-  if (before !== undefined && sameObject(before, after)) return { object: before, created: false, warnings };
-  if (request.dryRun) return { object: after, created, warnings };
+  if (before !== undefined && sameObject(before, after)) return { object: before, created: false, warnings, changed: false };
+  if (request.dryRun) return { object: after, created, warnings, changed: false };
   const revision = { manager: request.manager, fields: changedPaths(before, after) };
   deps.store.objects.write([{ type: "put", object: after, revision }], "full");
-  return { object: deps.store.objects.get(request.ref) ?? after, created, warnings };
+  return { object: deps.store.objects.get(request.ref) ?? after, created, warnings, changed: true };
+}
+
+/** A dry run answers the object as it would be, with the resourceVersion that it has. */
+export async function write(deps: StageDeps & { readonly world: World }, request: WriteRequest): Promise<Written> {
+  const { by, ref, manager } = request;
+  const { changed, ...written } = request.dryRun
+    ? writeNow(deps, request)
+    : await deps.store.objects.together(() => writeNow(deps, request));
+  if (changed) await recordDeed(deps.world, by, { verb: written.created ? "create" : "update", refs: [ref], manager });
+  return written;
 }

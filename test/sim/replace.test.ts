@@ -1,6 +1,7 @@
 // A container is replaced without losing work: new first, then drain, switch, remove; and back when the new one fails.
 import { afterEach, expect, test } from "vitest";
 import { BeigeError } from "../../src/core/errors.ts";
+import { turns } from "../../src/engine/fixture.ts";
 import {
   agent,
   apply,
@@ -63,8 +64,10 @@ test("running calls may finish: the old container serves until the last one ends
   await sim.clock.advance(20_000);
   expect(serving(sim)).toMatchObject({ id: old, state: "running" });
   expect(state(sim, "Ready")).toMatchObject({ status: "False", reason: "Draining" });
+  expect([...sim.held]).toEqual([uidOf(sim)]);
   sim.running.delete(uidOf(sim));
-  await sim.clock.advance(2000);
+  sim.engine.nudgeUid(uidOf(sim));
+  await turns(50);
   expect(serving(sim)?.id).not.toBe(old);
   expect([sim.ended, problemsAtRest(sim)]).toEqual([[], []]);
 });
@@ -79,6 +82,41 @@ test("a call that does not end is cut after the drain timeout, with the reason",
   await sim.clock.advance(6000);
   expect(sim.ended).toEqual([`calls of ${uidOf(sim)}: sandbox replaced, retry`]);
   expect(problemsAtRest(sim)).toEqual([]);
+});
+
+test("new calls are let on when a drain is taken back, and when the agent is suspended or deleted in it", async () => {
+  sim = await createSim();
+  await apply(sim, before);
+  const uid = uidOf(sim);
+  const drain = async (): Promise<void> => {
+    sim.running.set(uid, 1);
+    await apply(sim, after(), { wait: false });
+    await sim.clock.advance(5000);
+    expect([...sim.held]).toEqual([uid]);
+  };
+  await drain();
+  await apply(sim, before);
+  expect([problemsAtRest(sim), sim.ended, sim.running.get(uid)]).toEqual([[], [], 1]);
+  await drain();
+  await apply(sim, after({ suspend: true }));
+  expect(sim.held.size).toBe(0);
+  await apply(sim, before);
+  await drain();
+  await sim.engine.delete(ref("Agent", "travel"), { dryRun: false, force: false });
+  await converge(sim, 20_000);
+  expect([sim.held.size, sim.docker.boxes.size, sim.broken]).toEqual([0, 0, []]);
+});
+
+test("a gateway that dies while new calls wait holds none after its restart, and ends the replacement", async () => {
+  sim = await createSim();
+  await apply(sim, before);
+  sim.running.set(uidOf(sim), 1);
+  await apply(sim, after(), { wait: false });
+  await sim.clock.advance(5000);
+  expect(sim.held.size).toBe(1);
+  sim = await restart(sim);
+  await converge(sim, 20_000);
+  expect([problemsAtRest(sim), serving(sim)?.imageId]).toEqual([[], "sha256:base2"]);
 });
 
 test("strategy immediate waits for no call", async () => {
@@ -230,7 +268,7 @@ test("a gateway that dies at any moment of a replacement rolls it forward or bac
   expect(sim.audit.rows.filter((row) => row.phase === "begin").map((row) => row.row.tool)).toEqual([
     // The first apply, the replacement, and the restart of the gateway.
     ..."kit socket workspace create start serve".split(" "),
-    ..."begin create start serve remove rename settle".split(" "),
+    ..."begin create start hold serve remove rename settle".split(" "),
     "socket",
   ]);
 });

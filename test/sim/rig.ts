@@ -37,6 +37,8 @@ export interface Machine {
   host: HostPolicy;
   /** Calls that run, by agent uid; a test sets them. */
   readonly running: Map<string, number>;
+  /** Agents whose new calls wait. */
+  readonly held: Set<string>;
   /** Calls and sessions that were ended, with the reason. */
   readonly ended: string[];
   /** What an invariant saw broken; every sim ends with none. */
@@ -78,6 +80,7 @@ function machine(startMs?: number): Machine {
     audit: new FakeAudit(),
     host: NO_HOST,
     running: new Map(),
+    held: new Set(),
     ended: [],
     broken: [],
     firing: true,
@@ -132,9 +135,11 @@ function assemble(m: Machine): Sim {
     calls: {
       running: (uid) => m.running.get(uid) ?? 0,
       cut: (uid, why) => {
-        m.ended.push(`calls of ${uid}: ${why}`);
-        m.running.delete(uid);
+        if (m.running.delete(uid)) m.ended.push(`calls of ${uid}: ${why}`);
       },
+      hold: (uid) => void m.held.add(uid),
+      held: (uid) => m.held.has(uid),
+      admit: (uid) => void m.held.delete(uid),
     },
     state: store.agents,
     firings: store.firings,
@@ -184,6 +189,7 @@ export async function crash(sim: Sim): Promise<void> {
   void stopped.catch(() => undefined);
   sim.audit.open.clear();
   sim.running.clear();
+  sim.held.clear();
 }
 
 /**
@@ -293,5 +299,6 @@ export function problemsAtRest(sim: Sim, name = "travel"): readonly string[] {
     ...(box?.spec.name === `beige-${name}` ? [] : [`its name is ${box?.spec.name ?? ""}`]),
     ...(ready?.status === "True" ? [] : [`Ready is ${ready?.status ?? "absent"}: ${ready?.reason ?? ""} ${ready?.message ?? ""}`]),
     ...(sim.store.intents.intent(uid) === undefined ? [] : ["an intent is left"]),
+    ...(sim.held.has(uid) ? ["its new calls wait"] : []),
   ];
 }

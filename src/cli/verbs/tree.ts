@@ -5,6 +5,7 @@ import { BeigeError } from "../../core/errors.ts";
 import { type Context, type Run, word } from "../flags.ts";
 import { KINDS, pathOf, refOfTarget, targetsOf } from "../names.ts";
 import { oneLine, type Output } from "../output.ts";
+import { ownersOf } from "../owners.ts";
 import { ascii, fit, nameOf } from "../render/values.ts";
 
 export interface Branch {
@@ -106,7 +107,15 @@ export function treeOf(root: Resource, all: readonly Resource[], now: number): B
       top.map((one) => shown(one, mine)),
     );
   };
-  return shown(root, []);
+  const whole = shown(root, []);
+  // Below the root the tree itself says it.
+  const owners = ownersOf(root).map(({ name, source }): Branch => {
+    const from = all.find((each) => each.kind === "Source" && each.metadata.name === source);
+    return from === undefined
+      ? { name: `owned by ${name}`, state: "", below: [] }
+      : { ...branch(from, observed(from, "revision")), name: `owned by ${name}` };
+  });
+  return { ...whole, below: [...owners, ...whole.below] };
 }
 
 const TONE = { good: "green", bad: "red", rest: "yellow" } as const;

@@ -6,10 +6,10 @@ import { cycleProblems, order, unknownReferences } from "../../core/graph.ts";
 import type { View } from "../../core/kind.ts";
 import { normaliseSpec } from "../../core/normalise.ts";
 import { applyOwned, type Conflict } from "../../core/ownership.ts";
-import { refKey, refOf, type Ref, type Resource } from "../../core/resource.ts";
+import type { Ref, Resource } from "../../core/resource.ts";
 import type { Clock, Random } from "../../core/world.ts";
 import { placed, type Language } from "../language.ts";
-import { changedObject, newObject, sameObject } from "../object.ts";
+import { birthUid, changedObject, newObject, sameObject } from "../object.ts";
 import type { Store } from "../store.ts";
 import { overlaid } from "../view.ts";
 import type { WantedDocument } from "./read.ts";
@@ -51,8 +51,28 @@ export interface Stage {
   readonly view: View;
 }
 
+interface AtRest {
+  readonly staged: Staged;
+  readonly manager: string;
+  readonly force: boolean;
+}
+
+/** Documents that left their object as it was: as long as it is that very object, they do so again. */
+const atRest = new WeakMap<WantedDocument, AtRest>();
+
 /** The object that a document leads to. */
 export function stageOne(deps: StageDeps, wanted: WantedDocument, request: StageRequest): Staged {
+  const { manager, force } = request;
+  const before = deps.store.objects.get(wanted.ref);
+  const known = atRest.get(wanted);
+  if (before !== undefined && known?.staged.before === before && known.manager === manager && known.force === force) return known.staged;
+  const staged = stageAnew(deps, wanted, request);
+  if (staged.changed || staged.conflicts.length > 0) atRest.delete(wanted);
+  else atRest.set(wanted, { staged, manager, force });
+  return staged;
+}
+
+function stageAnew(deps: StageDeps, wanted: WantedDocument, request: StageRequest): Staged {
   const { store, language, clock } = deps;
   const { ref, applied, document } = wanted;
   const before = store.objects.get(ref);
@@ -71,7 +91,11 @@ export function stageOne(deps: StageDeps, wanted: WantedDocument, request: Stage
   const { finalizer } = language.kind(ref.kind);
   const after =
     before === undefined
-      ? newObject(ref, content, { uid: deps.random.uuid(), now, ...(finalizer === undefined ? {} : { finalizer }) })
+      ? newObject(ref, content, {
+          uid: birthUid(ref, content, { taken: () => store.objects.list(), uuid: () => deps.random.uuid() }),
+          now,
+          ...(finalizer === undefined ? {} : { finalizer }),
+        })
       : changedObject(before, content, sameSpec(ref.kind, before.spec, content.spec, language.schemas));
   const moved = document.folder !== undefined && document.folder !== store.objects.origin(ref);
   return {
@@ -117,17 +141,16 @@ export async function stage(
     made.push(stageOne(deps, one, request));
     await pace();
   }
-  const byKey = new Map(made.map((s) => [refKey(s.ref), s]));
-  const { ordered, cycles } = order(
-    made.map((s) => s.after),
-    deps.language.needs,
-  );
-  const staged = ordered.flatMap((object) => byKey.get(refKey(refOf(object))) ?? []);
+  const byObject = new Map(made.map((s) => [s.after, s]));
+  const { ordered, cycles } = order([...byObject.keys()], deps.language.needs);
+  const staged = ordered.flatMap((object) => byObject.get(object) ?? []);
+  await pace();
   const put = staged.map((s) => ({
     object: s.after,
     ...(s.wanted.document.folder === undefined ? {} : { origin: s.wanted.document.folder }),
   }));
   const view = overlaid(deps.view(), { put, removed: request.removed });
+  await pace();
   const problems = [...cycleProblems(cycles), ...(await problemsOf(deps, staged, view, pace))];
   return { staged, problems, view };
 }

@@ -26,7 +26,10 @@ export const HISTORY_LIMITS: HistoryLimits = { rows: 10_000, bytes: 64 * 1024 * 
 export interface History {
   /** The version of the newest row, 0 in a new store. */
   version(): number;
-  /** Rows of a kind after a version, at most `limit`; undefined when rows between are no longer kept. */
+  /**
+   * Rows of a kind after a version, at most `limit`; undefined when rows between are no longer kept.
+   * Who asks for what another just got gets the same list.
+   */
   page(kind: string, after: number, limit: number): { readonly rows: readonly HistoryRow[]; readonly upTo: number } | undefined;
   /** Inside the caller's transaction on that connection. `body` is the object as JSON. */
   append(on: DatabaseSync, row: HistoryRow, body: string): void;
@@ -34,9 +37,11 @@ export interface History {
   committed(rows: readonly HistoryRow[]): void;
   /** Drops the oldest rows beyond the limits; inside the caller's transaction on that connection. */
   trim(on: DatabaseSync): void;
-  /** After a rollback: counts again what is there. */
-  recount(): void;
+  /** Before a change that may be rolled back: answers how to forget what was appended since. */
+  mark(): () => void;
 }
+
+const PAGES_KEPT = 16;
 
 interface Totals {
   oldest: number;
@@ -77,12 +82,23 @@ export function createHistory(db: { full: DatabaseSync; quick: DatabaseSync }, l
   let seen = totals(db.full);
   let served = seen.newest;
   let recent: HistoryRow[] = [];
+  /** Pages since the last commit, from memory: watches side by side all ask for the same. */
+  const pages = new Map<string, readonly HistoryRow[]>();
+  function rowsOf(kind: string, after: number, limit: number): readonly HistoryRow[] {
+    const key = `${kind} ${after} ${limit}`;
+    const known = pages.get(key);
+    if (known !== undefined) return known;
+    const rows = fromMemory(recent, { kind, after, limit });
+    if (rows === undefined) return select.all(after, kind, limit).map(parse);
+    if (pages.size < PAGES_KEPT) pages.set(key, rows);
+    return rows;
+  }
   return {
     version: () => served,
     page(kind, after, limit) {
       if (after >= served) return after > served ? undefined : { rows: [], upTo: served };
       if (after + 1 < seen.oldest) return undefined;
-      const rows = fromMemory(recent, { kind, after, limit }) ?? select.all(after, kind, limit).map(parse);
+      const rows = rowsOf(kind, after, limit);
       return { rows, upTo: rows.length === limit ? (rows.at(-1)?.rv ?? served) : served };
     },
     append(on, row, body) {
@@ -90,6 +106,7 @@ export function createHistory(db: { full: DatabaseSync; quick: DatabaseSync }, l
       seen = { oldest: Math.min(seen.oldest, row.rv), newest: row.rv, bytes: seen.bytes + body.length };
     },
     committed(rows) {
+      pages.clear();
       recent.push(...rows);
       if (recent.length > limits.recent * 1.25) recent = recent.slice(-limits.recent);
       served = seen.newest;
@@ -103,8 +120,11 @@ export function createHistory(db: { full: DatabaseSync; quick: DatabaseSync }, l
         seen = { ...seen, oldest: cut, bytes: Math.max(0, seen.bytes - Number(gone?.["bytes"] ?? 0)) };
       }
     },
-    recount() {
-      seen = totals(db.full);
+    mark() {
+      const before = seen;
+      return () => {
+        seen = before;
+      };
     },
   };
 }

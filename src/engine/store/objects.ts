@@ -4,7 +4,9 @@ import { isDeepStrictEqual } from "node:util";
 import { refKey, refOf, type Ref, type Resource } from "../../core/resource.ts";
 import type { Clock, Log } from "../../core/world.ts";
 import { transact, type Connection } from "./connection.ts";
+import { createGroup, type Together } from "./group.ts";
 import type { ChangeType, History, HistoryRow } from "./history.ts";
+import { freeze, listed, load, remember } from "./memory.ts";
 import type { Records } from "./records.ts";
 
 /** One change of a transaction. The resourceVersion of a given object does not matter: the store writes the next one. */
@@ -32,15 +34,14 @@ export interface Objects {
   readonly version: () => number;
   /** All or nothing. Objects that would not change are left alone, version included. Answers the rows that were written. */
   write(changes: readonly Change[], durability: Durability): readonly HistoryRow[];
+  /**
+   * Runs what looks at objects and writes them, at once, in one `full` transaction with others of the same moment. Answers after
+   * the commit; what it throws undoes what it wrote, and nothing else. Nothing but objects may be written in it.
+   */
+  readonly together: Together;
   /** Called after every commit, in order. A listener that throws is logged. */
   subscribe(listener: (rows: readonly HistoryRow[]) => void): { unsubscribe(): void };
 }
-
-const freeze = <T>(value: T): T => {
-  if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
-  for (const part of Object.values(value)) freeze(part);
-  return Object.freeze(value);
-};
 
 const withVersion = (object: Resource, rv: number): Resource => ({
   ...object,
@@ -48,58 +49,6 @@ const withVersion = (object: Resource, rv: number): Resource => ({
 });
 
 const same = (a: Resource, b: Resource): boolean => isDeepStrictEqual(withVersion(a, 0), withVersion(b, 0));
-
-const byName = (a: Resource, b: Resource): number =>
-  a.metadata.namespace < b.metadata.namespace
-    ? -1
-    : a.metadata.namespace > b.metadata.namespace
-      ? 1
-      : a.metadata.name < b.metadata.name
-        ? -1
-        : Number(a.metadata.name > b.metadata.name);
-
-interface Memory {
-  readonly objects: Map<string, Resource>;
-  readonly uids: Map<string, Resource>;
-  readonly origins: Map<string, string>;
-  readonly lists: Map<string, readonly Resource[]>;
-}
-
-function load(db: DatabaseSync): Memory {
-  const memory: Memory = { objects: new Map(), uids: new Map(), origins: new Map(), lists: new Map() };
-  for (const row of db.prepare("SELECT body, origin FROM objects").iterate()) {
-    const object = freeze(JSON.parse(String(row["body"])) as Resource);
-    memory.objects.set(refKey(refOf(object)), object);
-    memory.uids.set(object.metadata.uid, object);
-    if (typeof row["origin"] === "string") memory.origins.set(refKey(refOf(object)), row["origin"]);
-  }
-  return memory;
-}
-
-function remember(memory: Memory, row: HistoryRow, origin: string | undefined): void {
-  const key = refKey(refOf(row.object));
-  memory.lists.delete(row.kind);
-  memory.lists.delete("");
-  if (row.type === "DELETED") {
-    memory.objects.delete(key);
-    memory.uids.delete(row.object.metadata.uid);
-    memory.origins.delete(key);
-    return;
-  }
-  const before = memory.objects.get(key);
-  if (before !== undefined) memory.uids.delete(before.metadata.uid);
-  memory.objects.set(key, row.object);
-  memory.uids.set(row.object.metadata.uid, row.object);
-  if (origin !== undefined) memory.origins.set(key, origin);
-}
-
-function listed(memory: Memory, kind: string): readonly Resource[] {
-  const known = memory.lists.get(kind);
-  if (known !== undefined) return known;
-  const found = [...memory.objects.values()].filter((o) => kind === "" || o.kind === kind).toSorted(byName);
-  memory.lists.set(kind, found);
-  return found;
-}
 
 /** The statements of one connection. */
 function statements(db: DatabaseSync) {
@@ -174,28 +123,75 @@ export function createObjects(deps: ObjectsDeps): Objects {
     }
   }
 
+  /** Inside a transaction on that connection; what it changed is not in memory yet. */
+  function writeAll(changes: readonly Change[], on: Durability, rv: number): readonly (readonly [HistoryRow, string | undefined])[] {
+    const written: (readonly [HistoryRow, string | undefined])[] = [];
+    for (const change of changes) {
+      const row = one(change, rv + written.length, on);
+      if (row !== undefined) written.push([row, change.type === "put" ? change.origin : undefined]);
+    }
+    return written;
+  }
+
+  /** What the open group wrote so far, and how to take it out of memory again. */
+  let open: { readonly row: HistoryRow; readonly undo: () => void }[] | undefined;
+  let forgetGroup = (): void => undefined;
+  const rewind = (length: number): void => {
+    for (const { undo } of open?.splice(length).toReversed() ?? []) undo();
+  };
+
+  const together = createGroup(connection.full, deps.clock, {
+    begin() {
+      open = [];
+      forgetGroup = history.mark();
+    },
+    mark() {
+      const length = open?.length ?? 0;
+      const forget = history.mark();
+      return () => {
+        rewind(length);
+        forget();
+      };
+    },
+    closing: () => history.trim(connection.full),
+    committed() {
+      const rows = (open ?? []).map(({ row }) => row);
+      open = undefined;
+      history.committed(rows);
+      if (rows.length > 0) tell(rows);
+    },
+    aborted() {
+      rewind(0);
+      open = undefined;
+      forgetGroup();
+    },
+  });
+
   function write(changes: readonly Change[], durability: Durability): readonly HistoryRow[] {
+    if (open !== undefined) {
+      const group = open;
+      const written = writeAll(changes, "full", history.version() + group.length + 1);
+      for (const [row, origin] of written) group.push({ row, undo: remember(memory, row, origin) });
+      return written.map(([row]) => row);
+    }
     // Revisions, inventory and removals always survive a power cut.
     const plain = changes.every((change) => change.type === "put" && change.revision === undefined);
     const on = plain ? durability : "full";
-    const rows: HistoryRow[] = [];
-    const origins = new Map<HistoryRow, string>();
+    const forget = history.mark();
+    let written: ReturnType<typeof writeAll>;
     try {
-      transact(connection[on], () => {
-        for (const change of changes) {
-          const row = one(change, history.version() + rows.length + 1, on);
-          if (row === undefined) continue;
-          rows.push(row);
-          if (change.type === "put" && change.origin !== undefined) origins.set(row, change.origin);
-        }
+      written = transact(connection[on], () => {
+        const all = writeAll(changes, on, history.version() + 1);
         history.trim(connection[on]);
+        return all;
       });
     } catch (error) {
-      history.recount();
+      forget();
       throw error;
     }
+    const rows = written.map(([row]) => row);
     history.committed(rows);
-    for (const row of rows) remember(memory, row, origins.get(row));
+    for (const [row, origin] of written) remember(memory, row, origin);
     if (rows.length > 0) tell(rows);
     return rows;
   }
@@ -207,6 +203,7 @@ export function createObjects(deps: ObjectsDeps): Objects {
     origin: (ref) => memory.origins.get(refKey(ref)),
     version: () => history.version(),
     write,
+    together,
     subscribe(listener) {
       listeners.add(listener);
       return { unsubscribe: () => void listeners.delete(listener) };
