@@ -45,7 +45,7 @@ export interface ProviderSpec {
    */
   api: "echo" | "openai-completions" | "anthropic-messages" | "openai-responses" | "google-generative-ai";
   /**
-   * http(s) address of the API; known APIs have a default.
+   * http(s) address of the API, with its version (/v1, /v1beta) but for anthropic-messages, which adds it; known APIs have a default.
    */
   baseUrl?: string;
   apiKey?: Secret;
@@ -57,6 +57,7 @@ export interface ProviderSpec {
    * Longest wait for one answer, in seconds.
    */
   timeoutSeconds: number;
+  budget?: Budget;
   /**
    * Facts about models that are not known otherwise, or corrections.
    *
@@ -77,6 +78,34 @@ export interface Secret {
    * Variable of the gateway's environment, or of BEIGE_HOME/env.
    */
   env?: string;
+}
+/**
+ * Hard limits on what LLM requests may use. Each try of a model is reserved before it is sent and settled after it. Days and months are UTC.
+ */
+export interface Budget {
+  daily?: BudgetLimits;
+  monthly?: BudgetLimits;
+  /**
+   * A model whose Provider tells no cost, under a limit in US dollars: refuse it, or let it pass uncounted.
+   */
+  unknownPrice: "refuse" | "allow";
+}
+/**
+ * Limits of a period; what is absent has none.
+ */
+export interface BudgetLimits {
+  /**
+   * US dollars, at the models' prices.
+   */
+  usd?: number;
+  /**
+   * Tokens in and out, cached ones too.
+   */
+  tokens?: number;
+  /**
+   * Requests to a provider; each try of a model is one.
+   */
+  requests?: number;
 }
 export interface ModelFacts {
   /**
@@ -266,12 +295,7 @@ export interface AgentSpec {
   sandbox: AgentSandbox;
   workspace: AgentWorkspace;
   update: AgentUpdate;
-  /**
-   * Spending limits.
-   */
-  budget?: {
-    [k: string]: unknown;
-  };
+  budget?: Budget;
   /**
    * Stops the sandbox and refuses prompts and calls.
    */
@@ -294,7 +318,7 @@ export interface AgentModel {
    */
   thinking: "off" | "minimal" | "low" | "medium" | "high";
   /**
-   * Tokens of context at which a session is summarised.
+   * Tokens of context at which the older part of a session is summarised; 90 % of the model's window when absent, and never more.
    */
   compactAt?: number;
 }

@@ -77,6 +77,7 @@ function rowMaker(clock: Clock, redact: (text: string) => string) {
     tool: word(row.tool),
     args: capArgs(row.args.map(redact)),
     ...(row.session === undefined ? {} : { session: word(row.session) }),
+    ...(row.request === undefined ? {} : { request: word(row.request) }),
     ...rest,
     ...(rest.error === undefined ? {} : { error: capText(redact(rest.error), ERROR_BYTES_MAX) }),
   });

@@ -27,14 +27,13 @@ async function realAsFar(path: string): Promise<string> {
 }
 
 async function seen(path: string): Promise<FolderSeen> {
-  const real = await realAsFar(path);
-  try {
-    const stats = await stat(path);
-    return { real, exists: true, folder: stats.isDirectory(), uid: stats.uid, gid: stats.gid };
-  } catch (error) {
-    if (code(error) === "ENOENT" || code(error) === "ENOTDIR") return { real, exists: false, folder: false, uid: -1, gid: -1 };
+  const there = stat(path).catch((error: unknown) => {
+    if (code(error) === "ENOENT" || code(error) === "ENOTDIR") return undefined;
     throw error;
-  }
+  });
+  const [real, stats] = await Promise.all([realAsFar(path), there]);
+  if (stats === undefined) return { real, exists: false, folder: false, uid: -1, gid: -1 };
+  return { real, exists: true, folder: stats.isDirectory(), uid: stats.uid, gid: stats.gid };
 }
 
 async function create(path: string, owner: { readonly uid: number; readonly gid: number }): Promise<void> {

@@ -120,3 +120,21 @@ test("short values are left alone: they would turn words into secrets", async ()
   await secrets.resolve({ env: "K" });
   expect(secrets.redact("the text")).toBe("the text");
 });
+
+test("a file is read again only after it has changed, and then at once, even when its length is the same", async () => {
+  const file = join(home, "key");
+  writeFileSync(file, "first-value\n", { mode: 0o600 });
+  const secrets = make([{ name: "f", file, hosts: [] }]);
+  await systemClock.sleep(1100);
+  for (let n = 0; n < 3; n++) expect(await secrets.resolve({ secret: "f" })).toBe("first-value");
+  writeFileSync(file, "other-value\n");
+  expect(await secrets.resolve({ secret: "f" })).toBe("other-value");
+  writeFileSync(file, "third-value\n");
+  expect(await secrets.resolve({ secret: "f" })).toBe("third-value");
+  await systemClock.sleep(1100);
+  expect(await secrets.resolve({ secret: "f" })).toBe("third-value");
+  chmodSync(file, 0o644);
+  await expect(secrets.resolve({ secret: "f" })).rejects.toMatchObject({ code: "denied" });
+  rmSync(file);
+  await expect(secrets.resolve({ secret: "f" })).rejects.toMatchObject({ code: "not_found" });
+});

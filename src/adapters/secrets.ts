@@ -1,5 +1,6 @@
 // Resolves references to secrets at use, and knows every value it has given out, so that printers can leave them out.
 import { execFile } from "node:child_process";
+import { statSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { BeigeError } from "../core/errors.ts";
 import { secretAllowed } from "../core/hostpolicy.ts";
@@ -42,6 +43,34 @@ async function readPrivate(path: string): Promise<string | undefined> {
   }
 }
 
+/** A file that was written this lately may be written again without its times telling. */
+const RESTED_MS = 1000;
+
+/** Reads a private file again only after it has changed: each LLM attempt asks. */
+function privateReader(): (path: string) => Promise<string | undefined> {
+  const kept = new Map<string, { readonly stamp: string; readonly text: string | undefined }>();
+  return async (path) => {
+    const stamp = stampOf(path);
+    const known = kept.get(path);
+    if (known !== undefined && known.stamp === stamp) return known.text;
+    const text = await readPrivate(path);
+    if (stamp === undefined) kept.delete(path);
+    else kept.set(path, { stamp, text });
+    return text;
+  };
+}
+
+/** Changes with the file's content, owner and mode; undefined where it tells nothing. */
+function stampOf(path: string): string | undefined {
+  try {
+    const seen = statSync(path, { bigint: true, throwIfNoEntry: false });
+    if (seen === undefined || Date.now() - Number(seen.ctimeMs) < RESTED_MS) return undefined;
+    return `${seen.dev} ${seen.ino} ${seen.size} ${seen.mtimeNs} ${seen.ctimeNs}`;
+  } catch {
+    return undefined;
+  }
+}
+
 /** NAME=VALUE lines; comments, `export` and one pair of quotes are understood, nothing is expanded. */
 function parseEnv(text: string): ReadonlyMap<string, string> {
   const values = new Map<string, string>();
@@ -75,10 +104,10 @@ type FindEntry = (entry: HostSecret) => Promise<Found>;
 type FindEnv = (name: string) => Promise<Found>;
 
 const envFinder =
-  (options: SecretsOptions): FindEnv =>
+  (options: SecretsOptions, read: ReturnType<typeof privateReader>): FindEnv =>
   async (name) => {
     const own = Object.hasOwn(options.env, name) ? options.env[name] : undefined;
-    const value = own ?? parseEnv((await readPrivate(options.homeEnvFile)) ?? "").get(name);
+    const value = own ?? parseEnv((await read(options.homeEnvFile)) ?? "").get(name);
     if (value !== undefined && value !== "") return { value };
     return {
       missing: `variable ${name} is not set for the gateway`,
@@ -102,22 +131,23 @@ function programFinder(options: SecretsOptions): (name: string, command: readonl
   };
 }
 
-function entryFinder(options: SecretsOptions, fromEnv: FindEnv): FindEntry {
+function entryFinder(options: SecretsOptions, fromEnv: FindEnv, read: ReturnType<typeof privateReader>): FindEntry {
   const fromProgram = programFinder(options);
   return async (entry) => {
     if (entry.env !== undefined) return fromEnv(entry.env);
     if (entry.exec !== undefined) return fromProgram(entry.name, entry.exec);
     const hint = `beige secret set ${entry.name}`;
     if (entry.file === undefined) return { missing: `secret ${entry.name} of host.yaml has neither env, file nor exec`, hint };
-    const value = firstLine((await readPrivate(entry.file)) ?? "");
+    const value = firstLine((await read(entry.file)) ?? "");
     return value === "" ? { missing: `file ${entry.file} of secret ${entry.name} is absent or empty`, hint } : { value };
   };
 }
 
 export function createSecrets(options: SecretsOptions): Secrets {
   const redactor = createRedactor();
-  const fromEnv = envFinder(options);
-  const fromEntry = entryFinder(options, fromEnv);
+  const read = privateReader();
+  const fromEnv = envFinder(options, read);
+  const fromEntry = entryFinder(options, fromEnv, read);
   const find = async (ref: Secret, host: string | undefined): Promise<Found> => {
     const allowed = secretAllowed(options.host(), ref, host);
     if (!allowed.ok) throw new BeigeError("denied", allowed.message, { hint: allowed.hint });

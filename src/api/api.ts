@@ -5,12 +5,14 @@ import type { Duplex } from "node:stream";
 import type { ApiDeps, RouteDeps } from "./deps.ts";
 import { httpServer, openPort, openSocket, type AnyServer, type Identity } from "./doors.ts";
 import { drain } from "./drain.ts";
-import { hostsOf, refusal, type Door } from "./gate.ts";
+import { setAsker } from "./exchange.ts";
+import { createAccess } from "./access.ts";
+import { admit, hostsOf, type Admitted, type Door } from "./gate.ts";
 import { createExec, upgrades } from "./kube/exec.ts";
 import { LIMITS } from "./limits.ts";
 import { onClientError, turnAway, turnAwayUpgrade } from "./refuse.ts";
 import { router } from "./router.ts";
-import { Refusal } from "./status.ts";
+import { Refusal, refusalOf } from "./status.ts";
 
 export interface ListenOptions {
   readonly socket: string;
@@ -39,7 +41,7 @@ export interface Api {
 
 const DEFAULT_PORT = 7433;
 /** After the last signal, before connections are cut. */
-const LAST_WORDS_MS = 1_000;
+const LAST_WORDS_MS = 500;
 
 export function createApi(given: ApiDeps): Api {
   const limits = { ...LIMITS, ...given.limits };
@@ -93,6 +95,8 @@ async function listenOn(
 
 const closingDown = (): Refusal => new Refusal(503, "ServiceUnavailable", "the gateway is stopping", "beige gateway start");
 
+type Ending = ServerResponse | Duplex;
+
 interface Port {
   /** Under which name the address is told. */
   readonly as: "url" | "kube";
@@ -103,34 +107,56 @@ interface Port {
 
 /** Makes the doors: every request passes the gate, then goes to the one router. */
 function opener(deps: RouteDeps) {
-  const cameBy = new WeakMap<object, Door>();
-  const app = router(deps, (raw) => cameBy.get(raw) ?? "tcp");
+  const app = router(deps);
+  const access = deps.access === undefined ? undefined : createAccess({ ...deps, ...deps.access });
   const exec = createExec(deps);
   const servers: AnyServer[] = [];
   let forget = (): void => undefined;
 
   const open = (door: Door, identity?: Identity) => {
-    const gate = { hosts: new Set<string>() as ReadonlySet<string>, token: deps.token, home: deps.home, bodyBytes: deps.limits.bodyBytes };
-    const turned = (request: IncomingMessage): Refusal | undefined => {
+    const gate = {
+      hosts: new Set<string>() as ReadonlySet<string>,
+      token: deps.token,
+      ...(deps.keys !== undefined && { keys: deps.keys }),
+      home: deps.home,
+      bodyBytes: deps.limits.bodyBytes,
+    };
+    const admitted = (request: IncomingMessage): Admitted => {
       const { method = "", url = "", headers, rawHeaders } = request;
-      return deps.closing.aborted ? closingDown() : refusal({ door, method, url, headers, rawHeaders }, gate);
+      const found = deps.closing.aborted ? { no: closingDown() } : admit({ door, method, url, headers, rawHeaders }, gate);
+      if (found.by !== undefined) setAsker(request, found.by);
+      return found;
+    };
+    /** Tells of the request when it is over; `status` is of one that leaves HTTP. */
+    const visit = (request: IncomingMessage, { by }: Admitted, over: { readonly end: Ending; readonly status?: () => number }): void => {
+      if (access === undefined) return;
+      const began = deps.clock.monotonic();
+      const { method = "", url = "" } = request;
+      over.end.once("close", () => {
+        const status = over.status?.() ?? (over.end as ServerResponse).statusCode;
+        access.note({ method, url, door, status, ms: deps.clock.monotonic() - began, ...(by !== undefined && { by }) });
+      });
     };
     const listener = (request: IncomingMessage, response: ServerResponse): void => {
-      const no = turned(request);
-      cameBy.set(request, door);
+      const found = admitted(request);
+      const { no } = found;
+      visit(request, found, { end: response });
       if (no === undefined) app.routing(request, response);
       else void turnAway(request, response, { error: no, clock: deps.clock });
     };
     const server = httpServer({ limits: deps.limits, door, upgrades, ...(identity !== undefined && { identity }) }, listener);
     server.on("clientError", onClientError);
     server.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) => {
-      const no = turned(request);
+      const found = admitted(request);
+      let status = found.no?.http ?? 101;
+      visit(request, found, { end: socket, status: () => status });
       socket.on("error", () => socket.destroy());
-      if (no !== undefined) turnAwayUpgrade(socket, no);
+      if (found.no !== undefined) turnAwayUpgrade(socket, found.no);
       else
         try {
           exec.accept(request, socket, head);
         } catch (error) {
+          status = refusalOf(error).http;
           turnAwayUpgrade(socket, error);
         }
     });
@@ -146,7 +172,7 @@ function opener(deps: RouteDeps) {
       servers.push(server);
     },
     async port(host: string, { as, port, identity }: Port): Promise<{ readonly url: string } | { readonly warning: string }> {
-      const { server, gate } = open("tcp", identity);
+      const { server, gate } = open(identity === undefined ? "tcp" : "kube", identity);
       const opened = await openPort(server, host, port, as === "url" ? "--listen" : "--kube-listen");
       if ("warning" in opened) return opened;
       servers.push(server);

@@ -3,7 +3,7 @@ import type { FastifyInstance } from "fastify";
 import type { ApplyEvent, ApplyRequest, Basis, ManifestFile, PlanBasis } from "../core/control.ts";
 import { ERRORS } from "../core/errors.ts";
 import type { RouteDeps } from "./deps.ts";
-import { route } from "./exchange.ts";
+import { byOf, route } from "./exchange.ts";
 import { flag, only, optionalText, text, textMap, wholeNumber, type Unknowns } from "./fields.ts";
 import { badRequest } from "./status.ts";
 import { send } from "./stream.ts";
@@ -16,7 +16,7 @@ export function applyRoutes(app: FastifyInstance, deps: RouteDeps): void {
   route(app, "POST /api/apply", (exchange) => {
     const asked = applyRequest(exchange.request.body);
     return send<ApplyEvent>(deps, exchange, {
-      events: (signal) => deps.control.apply(asked, signal),
+      events: (signal) => deps.control.apply({ ...asked, by: byOf(exchange.request.raw) }, signal),
       line: (event) => event,
       broken: (error): ApplyEvent => ({
         type: "end",

@@ -1,9 +1,15 @@
 // What the API is given: the ports behind its routes. It decides nothing itself.
 import type { AuditRow } from "../core/audit.ts";
+import type { Audit } from "../core/audit.ts";
 import type { CallTool } from "../core/call.ts";
 import type { Control } from "../core/control.ts";
+import type { Accounts } from "../core/ledger.ts";
+import type { Metrics } from "../core/metrics.ts";
+import type { RunRoad } from "../core/road.ts";
+import type { Keys } from "../core/keys.ts";
+import type { SessionDesk } from "../core/session.ts";
 import type { RunTurn } from "../core/turn.ts";
-import type { Clock, Directory, Log } from "../core/world.ts";
+import type { Clock, Directory, Log, Random } from "../core/world.ts";
 import type { Limits } from "./limits.ts";
 
 export interface AuditFilter {
@@ -32,6 +38,10 @@ export interface ApiDeps {
   readonly directory: Directory;
   readonly call: CallTool;
   readonly turn: RunTurn;
+  /** What may be done with sessions besides sending a message. */
+  readonly sessions?: SessionDesk;
+  /** The one road of every LLM request. */
+  readonly road?: RunRoad;
   /** Bearer token of the operator on the TCP door. */
   readonly token: string;
   readonly version: string;
@@ -41,6 +51,13 @@ export interface ApiDeps {
   readonly log: Log;
   readonly health: () => Health;
   readonly audit?: AuditReader;
+  /** Bearer tokens besides the operator's; none when absent. */
+  readonly keys?: Keys;
+  /** Chain of the access log; nothing is logged when absent. */
+  readonly access?: { readonly chain: Audit; readonly random: Pick<Random, "uuid"> };
+  /** What was spent. */
+  readonly accounts?: Accounts;
+  readonly metrics?: Pick<Metrics, "text">;
   readonly limits?: Partial<Limits>;
 }
 

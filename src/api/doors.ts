@@ -42,7 +42,7 @@ export function httpServer({ limits, door, upgrades, identity }: DoorOptions, li
   };
   const tls = { ...identity, minVersion: "TLSv1.2", handshakeTimeout: HANDSHAKE_MS } as const;
   const server = identity === undefined ? createServer(options, listener) : createTlsServer({ ...options, ...tls }, listener);
-  server.maxConnections = door === "tcp" ? limits.tcpConnections : limits.socketConnections;
+  server.maxConnections = door === "socket" ? limits.socketConnections : limits.tcpConnections;
   return server;
 }
 

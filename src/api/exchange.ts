@@ -1,5 +1,7 @@
 // One request and its answer: what handlers are given, and how they learn that the client has left.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { BeigeError } from "../core/errors.ts";
+import type { By } from "../core/who.ts";
 import type { Unknowns } from "./fields.ts";
 import { record } from "./fields.ts";
 
@@ -12,6 +14,19 @@ export interface Exchange {
 export function route(app: FastifyInstance, line: string, handler: (exchange: Exchange) => unknown): void {
   const [method = "", url = ""] = line.split(" ");
   app.route({ method, url, handler: async (request, reply) => handler({ request, reply }) });
+}
+
+/** By raw request, as the gate found out. */
+const askers = new WeakMap<object, By>();
+export const setAsker = (raw: object, by: By): void => void askers.set(raw, by);
+/** Nobody, for the one path that answers anybody. */
+export const askerOf = (raw: object): By | undefined => askers.get(raw);
+
+/** Who asks, and through which door. */
+export function byOf(raw: object): By {
+  const by = askers.get(raw);
+  if (by === undefined) throw new BeigeError("denied", "nobody asks");
+  return by;
 }
 
 export const queryOf = (request: FastifyRequest): Unknowns => (request.query ?? {}) as Unknowns;
@@ -32,6 +47,8 @@ export function leaving(reply: FastifyReply, stop: AbortSignal): { readonly sign
   return {
     signal: controller.signal,
     done() {
+      // Who was cut has left too, though nobody has been told yet.
+      if (reply.raw.destroyed) left();
       reply.raw.off("close", left);
       stop.removeEventListener("abort", stopped);
     },

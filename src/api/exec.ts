@@ -3,8 +3,9 @@ import type { FastifyInstance } from "fastify";
 import { isCoreTool, type CallRequest, type CallResult } from "../core/call.ts";
 import { agentNamed } from "./agents.ts";
 import type { RouteDeps } from "./deps.ts";
-import { leaving, paramsOf, route } from "./exchange.ts";
+import { byOf, leaving, paramsOf, route } from "./exchange.ts";
 import { only, optionalText, record, text, texts, type Unknowns } from "./fields.ts";
+import { sessionOf } from "./keys.ts";
 import { badRequest } from "./status.ts";
 
 const FIELDS = ["tool", "params", "command", "timeout", "cwd", "args", "stdin", "session"];
@@ -15,10 +16,11 @@ export function execRoutes(app: FastifyInstance, deps: RouteDeps): void {
     const body = only(request.body, FIELDS);
     const asked = input(body);
     const session = optionalText(body, "session", 256);
-    const agent = agentNamed(deps, paramsOf(request).name);
+    const { principal } = byOf(request.raw);
+    const agent = agentNamed(deps, principal, paramsOf(request).name);
     const leave = leaving(reply, deps.stopped);
     try {
-      const call = { principal: { kind: "operator" as const }, agent, ...asked, ...(session !== undefined && { session }) };
+      const call = { principal, agent, ...asked, ...(session !== undefined && { session: sessionOf(principal, session) }) };
       return answer(await deps.call(call, leave.signal));
     } finally {
       leave.done();

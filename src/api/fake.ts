@@ -96,17 +96,18 @@ export function fakeControl(): FakeControl {
       control.watching.count++;
       try {
         let seen = options.resourceVersion === undefined ? version : Number(options.resourceVersion);
-        if (options.resourceVersion === undefined) for (const object of [...objects.values()].filter(ours)) yield { type: "ADDED", object };
+        if (options.resourceVersion === undefined)
+          for (const object of [...objects.values()].filter(ours)) yield [{ type: "ADDED", object }];
         while (!signal.aborted) {
           if (seen < oldest) {
-            yield { type: "EXPIRED" };
+            yield [{ type: "EXPIRED" }];
             return;
           }
           for (const change of history.filter((c) => c.at > seen)) {
             seen = change.at;
-            if (ours(change.event.object)) yield change.event;
+            if (ours(change.event.object)) yield [change.event];
           }
-          if (options.bookmarks === true) yield { type: "BOOKMARK", resourceVersion: String(seen) };
+          if (options.bookmarks === true) yield [{ type: "BOOKMARK", resourceVersion: String(seen) }];
           await woken(listeners, signal, () => version > seen);
         }
       } finally {

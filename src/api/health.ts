@@ -1,16 +1,18 @@
 // Whether the gateway lives and is ready: the one answer that needs no token.
 import type { FastifyInstance } from "fastify";
 import type { RouteDeps } from "./deps.ts";
-import { route } from "./exchange.ts";
-import { isOperator, OPEN_PATH, type Door } from "./gate.ts";
+import { askerOf, route } from "./exchange.ts";
+import { OPEN_PATH } from "./gate.ts";
 
-export function healthRoutes(app: FastifyInstance, deps: RouteDeps, doorOf: (raw: object) => Door): void {
+export function healthRoutes(app: FastifyInstance, deps: RouteDeps): void {
   route(app, `GET ${OPEN_PATH}`, ({ request, reply }) => {
     const settled = deps.control.settled();
     const status = settled ? "ok" : "starting";
     if (!settled) reply.code(503).header("retry-after", "1");
-    const operator = isOperator({ door: doorOf(request.raw), headers: request.headers }, deps);
-    return operator ? { ...deps.health(), status, version: deps.version, resourceVersion: deps.control.version() } : { status };
+    const who = askerOf(request.raw)?.principal.kind;
+    return who === "operator" || who === "viewer"
+      ? { ...deps.health(), status, version: deps.version, resourceVersion: deps.control.version() }
+      : { status };
   });
   route(app, "GET /readyz", ({ reply }) => {
     reply.type("text/plain; charset=utf-8");

@@ -1,6 +1,7 @@
 // Reading routes of our own: describe, revisions, events, kinds and the audit log's tail.
 import type { FastifyInstance } from "fastify";
-import { DEFAULT_NAMESPACE, type Ref } from "../core/resource.ts";
+import type { BudgetLine } from "../core/ledger.ts";
+import { DEFAULT_NAMESPACE, nsName, type Ref } from "../core/resource.ts";
 import type { RouteDeps } from "./deps.ts";
 import { queryOf, route } from "./exchange.ts";
 import { optionalText, queryNumber, text, type Unknowns } from "./fields.ts";
@@ -11,8 +12,9 @@ import { checkName, kindNamed } from "./target.ts";
 export function inspectRoutes(app: FastifyInstance, deps: RouteDeps): void {
   route(app, "GET /api/describe", async ({ request }) => {
     const query = queryOf(request);
-    const described = await deps.control.describe(reference(deps, query, text(query, "kind", 64)));
-    return { ...described, object: onWire(described.object) };
+    const ref = reference(deps, query, text(query, "kind", 64));
+    const described = await deps.control.describe(ref);
+    return { ...described, object: onWire(described.object), ...budgetsOf(deps, ref) };
   });
   route(app, "GET /api/revisions", ({ request }) => {
     const query = queryOf(request);
@@ -25,6 +27,12 @@ export function inspectRoutes(app: FastifyInstance, deps: RouteDeps): void {
       .map((kind) => ({ ...kind, columns: kind.columns.map(({ name, priority, description }) => ({ name, priority, description })) })),
   );
   route(app, "GET /api/audit/tail", ({ request }) => auditTail(deps, queryOf(request)));
+}
+
+function budgetsOf(deps: RouteDeps, { kind, namespace, name }: Ref): { readonly budgets?: readonly BudgetLine[] } {
+  if (deps.accounts === undefined || (kind !== "Agent" && kind !== "Provider")) return {};
+  const budgets = deps.accounts.budgets(kind === "Agent" ? { kind: "agent", name: nsName(namespace, name) } : { kind: "provider", name });
+  return budgets.length === 0 ? {} : { budgets };
 }
 
 function reference(deps: RouteDeps, query: Unknowns, word: string): Ref {

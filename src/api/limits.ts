@@ -33,5 +33,5 @@ export const LIMITS: Limits = {
   socketConnections: 2048,
   stallMs: 30_000,
   watchMs: 30 * 60_000,
-  drainMs: 5_000,
+  drainMs: 9_700,
 };

@@ -1,11 +1,13 @@
 // POST /api/agents/NAME/prompt: one message to an agent, answered as a stream of events, or whole for older clients.
 import type { FastifyInstance } from "fastify";
+import type { Principal } from "../core/call.ts";
 import { BeigeError } from "../core/errors.ts";
 import type { TurnEvent, TurnRequest } from "../core/turn.ts";
 import { agentNamed } from "./agents.ts";
 import type { RouteDeps } from "./deps.ts";
-import { bodyOf, leaving, paramsOf, route, type Exchange } from "./exchange.ts";
+import { bodyOf, byOf, leaving, paramsOf, route, type Exchange } from "./exchange.ts";
 import { flag, only, optionalText, text } from "./fields.ts";
+import { sessionOf } from "./keys.ts";
 import { send } from "./stream.ts";
 
 const LONG = 8 * 1024 * 1024;
@@ -14,21 +16,29 @@ export function promptRoutes(app: FastifyInstance, deps: RouteDeps): void {
   route(app, "POST /api/agents/:name/prompt", (exchange) => {
     const { request } = exchange;
     const whole = Object.hasOwn(bodyOf(request), "message");
-    const turn = {
-      ...(whole ? seedRequest(request.body) : streamRequest(request.body)),
-      principal: { kind: "operator" as const },
-      agent: agentNamed(deps, paramsOf(request).name),
-    };
+    const { principal } = byOf(request.raw);
+    const agent = agentNamed(deps, principal, paramsOf(request).name);
+    const turn = { ...counted(deps, principal, whole ? seedRequest(request.body) : streamRequest(request.body)), principal, agent };
     return whole ? collect(deps, exchange, turn) : stream(deps, exchange, turn);
   });
 }
 
-type Said = Pick<TurnRequest, "text" | "session" | "fresh">;
+/** A caller's sessions are its own, and count. */
+function counted(deps: RouteDeps, principal: Principal, said: Said): Said {
+  if (principal.kind !== "caller") return said;
+  const session = sessionOf(principal, said.session ?? "default");
+  // A fresh one has no name yet: each is one more.
+  deps.keys?.session(principal.key, said.fresh === true ? `${session} ${deps.clock.monotonic()}` : session);
+  return { ...said, session };
+}
+
+type Said = Pick<TurnRequest, "text" | "session" | "fresh" | "commands">;
 
 function streamRequest(raw: unknown): Said {
-  const body = only(raw, ["text", "session", "fresh"]);
+  const body = only(raw, ["text", "session", "fresh", "commands"]);
   const session = optionalText(body, "session", 256);
-  return { text: text(body, "text", LONG), fresh: flag(body, "fresh", false), ...(session !== undefined && { session }) };
+  const [fresh, commands] = [flag(body, "fresh", false), flag(body, "commands", true)];
+  return { text: text(body, "text", LONG), fresh, commands, ...(session !== undefined && { session }) };
 }
 
 function seedRequest(raw: unknown): Said {

@@ -2,7 +2,8 @@
 import { STATUS_CODES, type IncomingMessage, type ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Clock } from "../core/world.ts";
-import { failure, Refusal } from "./status.ts";
+import { faultAnswer } from "./compat/faults.ts";
+import { failure, Refusal, retryAfterSeconds } from "./status.ts";
 
 const SWALLOW_MS = 1_000;
 
@@ -32,7 +33,8 @@ export async function turnAway(
   options: { readonly error: Refusal; readonly clock: Clock },
 ): Promise<void> {
   const status = failure(options.error);
-  const body = JSON.stringify(status);
+  // Clients of other APIs are told in their own words.
+  const body = JSON.stringify(faultAnswer(request.url ?? "", options.error)?.body ?? status);
   await swallow(request, options.clock);
   if (response.destroyed) return;
   response.writeHead(status.code, {
@@ -40,6 +42,7 @@ export async function turnAway(
     "content-length": Buffer.byteLength(body),
     "cache-control": "no-store",
     "x-content-type-options": "nosniff",
+    ...(status.error?.retryAfterMs !== undefined && { "retry-after": String(retryAfterSeconds(status.error.retryAfterMs)) }),
     ...(status.code === 401 && { "www-authenticate": "Bearer" }),
     ...(status.code === 503 && { connection: "close" }),
   });

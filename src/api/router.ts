@@ -3,20 +3,24 @@ import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { agentRoutes } from "./agents.ts";
 import { applyRoutes } from "./apply.ts";
 import { acceptBodies } from "./body.ts";
+import { chatRoutes } from "./chat.ts";
+import { faultAnswer } from "./compat/faults.ts";
+import { compatRoutes } from "./compat/routes.ts";
 import type { RouteDeps } from "./deps.ts";
 import { execRoutes } from "./exec.ts";
 import { paramsOf } from "./exchange.ts";
-import type { Door } from "./gate.ts";
 import { healthRoutes } from "./health.ts";
 import { inspectRoutes } from "./inspect.ts";
+import { keyRoutes } from "./keys.ts";
 import { kubeRoutes } from "./kube/routes.ts";
 import { promptRoutes } from "./prompt.ts";
 import { swallow } from "./refuse.ts";
 import { resourceRoutes } from "./resources.ts";
+import { sessionRoutes } from "./sessions.ts";
 import { failure, isInternal, Refusal, retryAfterSeconds } from "./status.ts";
+import { usageRoutes } from "./usage.ts";
 
-/** `doorOf` tells by which door a raw request came in. */
-export function router(deps: RouteDeps, doorOf: (raw: object) => Door): FastifyInstance {
+export function router(deps: RouteDeps): FastifyInstance {
   const app = fastify({
     logger: false,
     bodyLimit: deps.limits.bodyBytes,
@@ -33,8 +37,22 @@ export function router(deps: RouteDeps, doorOf: (raw: object) => Door): FastifyI
   app.setErrorHandler((error, request, reply) => onError(deps, error, request, reply));
   app.setNotFoundHandler((request, reply) => onError(deps, noRoute(request), request, reply));
   acceptBodies(app, deps.limits);
-  healthRoutes(app, deps, doorOf);
-  for (const add of [kubeRoutes, resourceRoutes, applyRoutes, inspectRoutes, agentRoutes, execRoutes, promptRoutes]) add(app, deps);
+  healthRoutes(app, deps);
+  for (const add of [
+    kubeRoutes,
+    resourceRoutes,
+    applyRoutes,
+    inspectRoutes,
+    usageRoutes,
+    agentRoutes,
+    execRoutes,
+    promptRoutes,
+    keyRoutes,
+    sessionRoutes,
+    chatRoutes,
+    compatRoutes,
+  ])
+    add(app, deps);
   return app;
 }
 
@@ -54,6 +72,11 @@ async function onError(deps: RouteDeps, error: unknown, request: FastifyRequest,
       path: pathOf(request),
       error: error instanceof Error ? (error.stack ?? error.message) : String(error),
     });
+  const fault = faultAnswer(request.url, error);
+  if (fault !== undefined) {
+    await swallow(request.raw, deps.clock);
+    return reply.code(fault.http).headers(fault.headers).send(fault.body);
+  }
   const { plural, name } = paramsOf(request);
   const creating = request.method === "POST" && plural !== undefined;
   const reading = request.method === "GET";

@@ -5,8 +5,9 @@ import { asBeigeError, BeigeError, ERRORS, type ErrorCode, type Problem } from "
 export class Refusal extends BeigeError {
   readonly http: number;
   readonly reason: string;
-  constructor(http: number, reason: string, message: string, hint?: string) {
-    super(codeOf(http), message, hint === undefined ? {} : { hint });
+  // eslint-disable-next-line max-params -- status, word, sentence, mend: read in this order everywhere
+  constructor(http: number, reason: string, message: string, hint?: string, retryAfterMs?: number) {
+    super(codeOf(http), message, { ...(hint === undefined ? {} : { hint }), ...(retryAfterMs === undefined ? {} : { retryAfterMs }) });
     this.name = "Refusal";
     this.http = http;
     this.reason = reason;
@@ -22,7 +23,17 @@ const codeOf = (http: number): ErrorCode =>
         ? "conflict"
         : http === 503
           ? "unavailable"
-          : "invalid";
+          : http === 429
+            ? "exhausted"
+            : "invalid";
+
+/** Any error as a refusal, for requests that reach no route. */
+export function refusalOf(thrown: unknown): Refusal {
+  const error = shownError(thrown);
+  if (error instanceof Refusal) return error;
+  const { http, reason } = ERRORS[error.code];
+  return new Refusal(http, reason, error.message, error.hint, error.retryAfterMs);
+}
 
 export const badRequest = (message: string, hint?: string): Refusal => new Refusal(400, "BadRequest", message, hint);
 

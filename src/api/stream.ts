@@ -4,11 +4,12 @@ import type { BeigeError } from "../core/errors.ts";
 import type { Clock } from "../core/world.ts";
 import type { RouteDeps } from "./deps.ts";
 import { leaving, type Exchange } from "./exchange.ts";
+import { jsonPieces } from "./pieces.ts";
 import { isInternal, Refusal, shownError } from "./status.ts";
 
 export interface Stream<T> {
   readonly events: (signal: AbortSignal) => AsyncIterable<T>;
-  /** The object, or the text, of a line; undefined leaves the event out. */
+  /** The object, or the text, of a line, or the bytes of whole lines; undefined leaves the event out. */
   readonly line: (event: T) => unknown;
   /** The last line when `events` throws after the head was sent. */
   readonly broken: (error: BeigeError) => unknown;
@@ -66,10 +67,31 @@ async function pump<T>(
   response.end();
 }
 
+/** What is handed to the socket at once of an object that is large, in characters, and then others get a turn. */
+const STRETCH_CHARS = 128 * 1024;
+
 /** False when the client is gone or was cut. */
 async function write(deps: RouteDeps, response: ServerResponse, object: unknown): Promise<boolean> {
+  if (Buffer.isBuffer(object)) return put(deps, response, object);
+  if (typeof object === "string") return put(deps, response, `${object}\n`);
+  let text = "";
+  for (const piece of jsonPieces(object)) {
+    text += piece;
+    if (text.length < STRETCH_CHARS) continue;
+    if (!(await put(deps, response, text))) return false;
+    text = "";
+    await nextTurn();
+  }
+  return put(deps, response, `${text}\n`);
+}
+
+async function put(deps: RouteDeps, response: ServerResponse, lines: string | Buffer): Promise<boolean> {
   if (response.destroyed) return false;
-  if (response.write(`${typeof object === "string" ? object : JSON.stringify(object)}\n`)) return true;
+  return response.write(lines) || flushed(deps, response);
+}
+
+/** Waits until a full buffer is empty again. False when the client is gone or was cut. */
+export async function flushed(deps: RouteDeps, response: ServerResponse): Promise<boolean> {
   const outcome = await drained(response, deps.limits.stallMs, deps.clock);
   if (outcome === "stalled") {
     deps.log.warn("slow reader cut", { afterMs: deps.limits.stallMs });

@@ -1,5 +1,5 @@
 // The watch verb: a stream of {type, object} from a resourceVersion on, or from the present state.
-import type { Control, WatchEvent } from "../core/control.ts";
+import type { Control, KindInfo, WatchEvent } from "../core/control.ts";
 import { API_VERSION } from "../core/resource.ts";
 import type { RouteDeps } from "./deps.ts";
 import { queryOf, type Exchange } from "./exchange.ts";
@@ -32,7 +32,19 @@ export interface Source {
   readonly apiVersion: string;
   readonly kind: string;
   readonly columns: readonly Heading[];
-  events(asked: Asked, signal: AbortSignal): AsyncIterable<Shown>;
+  /** What is there at once comes together. */
+  events(asked: Asked, signal: AbortSignal): AsyncIterable<readonly Shown[]>;
+}
+
+/** What watches of everything get is the same list for all of them: shown once. */
+const shownOnce = new WeakMap<readonly WatchEvent[], readonly Shown[]>();
+
+function shownAll(info: KindInfo, events: readonly Change[]): readonly Shown[] {
+  const known = shownOnce.get(events);
+  if (known !== undefined) return known;
+  const shown = events.map((event): Shown => ("object" in event ? { type: event.type, item: itemOf(info, event.object) } : event));
+  shownOnce.set(events, shown);
+  return shown;
 }
 
 export function watch(
@@ -46,26 +58,25 @@ export function watch(
     kind: info.kind,
     columns: info.columns,
     async *events(asked, signal) {
-      for await (const event of changes(deps.control, { kind: info.kind, selection: target.selection, asked }, signal)) {
-        if (!("object" in event)) yield event;
-        else yield { type: event.type, item: itemOf(info, event.object) };
-      }
+      for await (const events of changes(deps.control, { kind: info.kind, selection: target.selection, asked }, signal))
+        yield shownAll(info, events);
     },
   });
 }
+
+export type Change = WatchEvent | { readonly type: "BOOKMARK"; readonly resourceVersion: string; readonly initial: true };
 
 /** Changes of a kind, after the present state where that was asked for. */
 export async function* changes(
   control: Control,
   what: { readonly kind: string; readonly selection: Selection; readonly asked: Asked },
   signal: AbortSignal,
-): AsyncIterable<WatchEvent | { readonly type: "BOOKMARK"; readonly resourceVersion: string; readonly initial: true }> {
+): AsyncIterable<readonly Change[]> {
   const { kind, selection, asked } = what;
   let from = asked.resourceVersion;
   if (asked.initial) {
     const { items, resourceVersion } = control.list(kind, selection);
-    for (const object of items) yield { type: "ADDED", object };
-    yield { type: "BOOKMARK", resourceVersion, initial: true };
+    yield [...items.map((object) => ({ type: "ADDED", object }) as const), { type: "BOOKMARK", resourceVersion, initial: true }];
     from = resourceVersion;
   }
   const options = { ...selection, bookmarks: asked.bookmarks, ...(from !== undefined && { resourceVersion: from }) };
@@ -90,8 +101,12 @@ export async function serveWatch(deps: RouteDeps, exchange: Exchange, source: So
   const seconds = queryNumber(query, "timeoutSeconds", { min: 0, max: deps.limits.watchMs / 1000, absent: 0 });
   const ms = seconds === 0 ? deps.limits.watchMs : seconds * 1000;
   await send(deps, exchange, {
-    events: (signal) => limited(deps, ms, (s) => source.events(asked, s), signal),
-    line: liner(deps, exchange, source),
+    events: (signal) =>
+      pieces(
+        limited(deps, ms, (s) => source.events(asked, s), signal),
+        liner(deps, exchange, source),
+      ),
+    line: (piece) => piece,
     broken: (error): Line => ({ type: "ERROR", object: failure(error) }),
     type: "application/json",
     eager: true,
@@ -121,9 +136,46 @@ async function* limited<T>(
   }
 }
 
+/** About the most that is handed to the client's socket at once. */
+const PIECE_CHARS = 64 * 1024;
+
+/** Bytes of small batches that several watches may be sent. */
+const piecesOnce = new WeakMap<readonly Shown[], Buffer>();
+
+/** Lines of what came together, as few pieces: one, and one for all watches, where it is not much. */
+async function* pieces(batches: AsyncIterable<readonly Shown[]>, liner: Liner): AsyncIterable<Buffer> {
+  for await (const batch of batches) {
+    const known = liner.shared ? piecesOnce.get(batch) : undefined;
+    if (known !== undefined) yield known;
+    else yield* piecesOf(batch, liner);
+  }
+}
+
+function* piecesOf(batch: readonly Shown[], { line, shared }: Liner): Iterable<Buffer> {
+  let text = "";
+  let whole = true;
+  for (const event of batch) {
+    text += `${JSON.stringify(line(event))}\n`;
+    if (text.length < PIECE_CHARS) continue;
+    yield Buffer.from(text);
+    text = "";
+    whole = false;
+  }
+  if (text === "") return;
+  const piece = Buffer.from(text);
+  if (whole && shared) piecesOnce.set(batch, piece);
+  yield piece;
+}
+
 const END_OF_STATE = { "k8s.io/initial-events-end": "true" };
 
-function liner(deps: RouteDeps, { request }: Exchange, source: Source): (event: Shown) => Line {
+interface Liner {
+  readonly line: (event: Shown) => Line;
+  /** Whether every watch with the same events has the same lines. */
+  readonly shared: boolean;
+}
+
+function liner(deps: RouteDeps, { request }: Exchange, source: Source): Liner {
   const asTable = wantsTable(request.headers.accept);
   const rows = rowObject(optionalText(queryOf(request), "includeObject", 20));
   let head = true;
@@ -132,7 +184,7 @@ function liner(deps: RouteDeps, { request }: Exchange, source: Source): (event: 
     head = false;
     return object;
   };
-  return (event) => {
+  const line = (event: Shown): Line => {
     if (event.type === "EXPIRED") return { type: "ERROR", object: failure(expired()) };
     if (event.type === "BOOKMARK") {
       const { resourceVersion, initial } = event;
@@ -142,6 +194,7 @@ function liner(deps: RouteDeps, { request }: Exchange, source: Source): (event: 
     const { whole } = event.item;
     return { type: event.type, object: asTable ? drawn([event.item], whole.metadata.resourceVersion) : whole };
   };
+  return { line, shared: !asTable };
 }
 
 export const expired = (): Refusal =>

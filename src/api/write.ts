@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import type { WriteRequest } from "../core/control.ts";
 import { APPLY_PATCH, JSON_PATCH, mediaType } from "./body.ts";
 import type { RouteDeps } from "./deps.ts";
-import { bodyOf, paramsOf, queryOf, type Exchange } from "./exchange.ts";
+import { bodyOf, byOf, paramsOf, queryOf, type Exchange } from "./exchange.ts";
 import { optionalText, queryFlag, record, type Unknowns } from "./fields.ts";
 import { onWire } from "./render.ts";
 import { badRequest } from "./status.ts";
@@ -15,14 +15,14 @@ export async function create(deps: RouteDeps, { request, reply }: Exchange): Pro
   const body = bodyOf(request);
   const ref = newRef(collection, body);
   sameTarget(body, ref);
-  return write(deps, reply, { op: "create", ref, body, ...options(request) });
+  return write(deps, reply, { by: byOf(request.raw), op: "create", ref, body, ...options(request) });
 }
 
 export async function update(deps: RouteDeps, { request, reply }: Exchange): Promise<unknown> {
   const ref = refOf(deps.control, paramsOf(request));
   const body = bodyOf(request);
   sameTarget(body, ref);
-  return write(deps, reply, { op: "update", ref, body, ...options(request) });
+  return write(deps, reply, { by: byOf(request.raw), op: "update", ref, body, ...options(request) });
 }
 
 export async function patch(deps: RouteDeps, { request, reply }: Exchange): Promise<unknown> {
@@ -31,14 +31,14 @@ export async function patch(deps: RouteDeps, { request, reply }: Exchange): Prom
   if (type === JSON_PATCH) {
     const { validation: _unseen, ...given } = options(request);
     // The engine checks the object that comes of it.
-    return write(deps, reply, { op: "json", ref, body: request.body, ...given });
+    return write(deps, reply, { by: byOf(request.raw), op: "json", ref, body: request.body, ...given });
   }
   const body = bodyOf(request);
   sameTarget(body, ref);
   const apply = type === APPLY_PATCH;
   if (apply && (optionalText(queryOf(request), "fieldManager", 128) ?? "") === "")
     throw badRequest("an apply patch needs a fieldManager", "add ?fieldManager=NAME");
-  return write(deps, reply, { op: apply ? "apply" : "merge", ref, body, ...options(request) });
+  return write(deps, reply, { by: byOf(request.raw), op: apply ? "apply" : "merge", ref, body, ...options(request) });
 }
 
 async function write(
@@ -96,6 +96,7 @@ export async function remove(deps: RouteDeps, { request }: Exchange): Promise<ob
   const query = queryOf(request);
   const body = request.body === undefined || request.body === null ? {} : bodyOf(request);
   const object = await deps.control.delete(ref, {
+    by: byOf(request.raw),
     dryRun: dryRun(optionalText(query, "dryRun", 20)) || bodyDryRun(body),
     force: queryFlag(query, "force"),
     ...preconditions(body),

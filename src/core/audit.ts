@@ -5,14 +5,20 @@ export type Decision = "allowed" | "denied";
 /** What a call row says, in the words of the log format; arguments are already redacted and capped by the writer. */
 export interface AuditCall {
   readonly agent: string;
-  readonly type: "core_tool" | "tool" | "llm" | "turn" | "schedule" | "control";
+  readonly type: "core_tool" | "tool" | "llm" | "turn" | "schedule" | "control" | "access";
   readonly tool: string;
   readonly args: readonly string[];
   readonly decision: Decision;
   readonly target?: "gateway" | "sandbox" | "provider" | "engine";
-  /** Who asked: operator, viewer, agent, schedule. */
+  /** Who asked: operator, viewer, agent, schedule, key/NAME. */
   readonly principal?: string;
+  /** Through which door: socket, tcp, kube, source. */
+  readonly door?: string;
+  /** Under which name the fields of an object were written. */
+  readonly manager?: string;
   readonly session?: string;
+  /** Id of the request that came in at the edge. */
+  readonly request?: string;
   /** Call id of the command inside which this call was made. */
   readonly parent?: string;
   readonly model?: string;
@@ -23,6 +29,8 @@ export interface AuditOutcome {
   readonly exitCode: number;
   readonly outputBytes: number;
   readonly error?: string;
+  /** Of a request: what HTTP was answered. */
+  readonly status?: number;
   readonly outcome?: "ok" | "failed" | "timeout" | "cancelled" | "oom" | "lost" | "unknown";
   readonly model?: string;
   readonly usage?: Readonly<Record<string, number>>;

@@ -9,9 +9,13 @@ export interface AgentId {
 
 /** Who asks. Authority comes from here and nowhere else. */
 export type Principal =
-  | { readonly kind: "operator" }
-  | { readonly kind: "viewer" }
+  /** `key` names the API key that was used; without one it is the operator's own token or socket. */
+  | { readonly kind: "operator"; readonly key?: string }
+  | { readonly kind: "viewer"; readonly key?: string }
+  /** Prompts and calls just these agents, named NAME or NS.NAME; `*` is all. */
+  | { readonly kind: "caller"; readonly key: string; readonly agents: readonly string[] }
   | { readonly kind: "schedule"; readonly name: string }
+  | { readonly kind: "source"; readonly name: string }
   /** `attribution` says how sure the session is; policy never reads it. */
   | { readonly kind: "agent"; readonly uid: string; readonly attribution: "direct" | "token" | "none" };
 

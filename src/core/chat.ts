@@ -145,13 +145,19 @@ export interface SessionOptions {
   readonly tools: readonly SessionTool[];
   readonly thinking: ChatOptions["thinking"];
   readonly model: import("../../schemas/types.ts").ModelFacts;
+  /** Tokens of context at which the older part is summarised. */
+  readonly compactAt: number;
   stream(context: ChatContext, options: ChatOptions, signal: AbortSignal): AsyncIterable<ChatEvent>;
 }
 
 export type SessionEvent =
   | { readonly type: "text" | "thinking"; readonly delta: string }
   | { readonly type: "tool_start"; readonly id: string; readonly tool: string; readonly args: Readonly<Record<string, unknown>> }
-  | { readonly type: "tool_end"; readonly id: string; readonly tool: string; readonly failed: boolean; readonly output: string };
+  | { readonly type: "tool_end"; readonly id: string; readonly tool: string; readonly failed: boolean; readonly output: string }
+  /** A message that was put in meanwhile is in the conversation now. */
+  | { readonly type: "user"; readonly inbox: string; readonly text: string }
+  /** The older part was summarised; `failed` says why not. */
+  | { readonly type: "compaction"; readonly tokens: number; readonly failed?: string };
 
 /** A conversation in memory, written to its file as it goes. */
 export interface LiveSession {
@@ -165,6 +171,8 @@ export interface LiveSession {
    * An id that the file holds already is not sent again: what was cut is continued, what was answered is returned.
    */
   prompt(text: string, inbox: string, on: (event: SessionEvent) => void, signal: AbortSignal): Promise<AssistantMessage>;
+  /** Puts a message into the turn that runs: after the tools that run now, or at its end. False when none runs. */
+  say(how: "steer" | "follow-up", text: string, inbox: string): boolean;
   /** The last assistant message, if any. */
   last(): AssistantMessage | undefined;
   dispose(): void;
@@ -173,4 +181,5 @@ export interface LiveSession {
 /** The agent loop: the pi SDK behind a port. */
 export interface SessionRuntime {
   open(options: SessionOptions): Promise<LiveSession>;
+  readonly files: import("./session.ts").SessionFiles;
 }

@@ -1,7 +1,9 @@
 // What the engine offers to the API: apply, the object verbs, watches and events.
 import type { Problem } from "./errors.ts";
 import type { Column, FieldChange, Why } from "./kind.ts";
+import type { BudgetLine } from "./ledger.ts";
 import type { Ref, Resource } from "./resource.ts";
+import type { By } from "./who.ts";
 
 export interface ManifestFile {
   /** As the user named it: shown in problems. */
@@ -81,7 +83,12 @@ export interface StackPlan {
   readonly basis?: PlanBasis;
 }
 
-export interface ApplyRequest {
+/** Who asks. Without it nothing that needs the operator at the unix socket is granted. */
+export interface Asked {
+  readonly by?: By;
+}
+
+export interface ApplyRequest extends Asked {
   readonly files: readonly ManifestFile[];
   /** The manager is `apply/SET`. */
   readonly set: string;
@@ -139,7 +146,7 @@ export type WatchEvent =
   /** The version asked for is no longer kept: HTTP 410. Ends the watch. */
   | { readonly type: "EXPIRED" };
 
-export interface WriteRequest {
+export interface WriteRequest extends Asked {
   readonly op: "create" | "update" | "apply" | "merge" | "json";
   readonly ref: Ref;
   /** Object for create, update and apply; RFC 7386 patch for merge, RFC 6902 for json. Unvalidated. */
@@ -192,6 +199,8 @@ export interface Described {
     readonly manager: string;
     readonly fields: readonly string[];
   }[];
+  /** Limits on what it may spend, and how they stand. */
+  readonly budgets?: readonly BudgetLine[];
 }
 
 /** Throws BeigeError: not_found, conflict, invalid (with problems). */
@@ -199,17 +208,20 @@ export interface Control {
   kinds(): readonly KindInfo[];
   get(ref: Ref): Resource;
   list(kind: string, options: ListOptions): { readonly items: readonly Resource[]; readonly resourceVersion: string };
-  /** From a resourceVersion on, or the current state as ADDED first when absent. Ends with the signal. */
+  /**
+   * From a resourceVersion on, or the current state as ADDED first when absent. Ends with the signal.
+   * What is there at once comes together; watches that select nothing get the very same list.
+   */
   watch(
     kind: string,
     options: ListOptions & { readonly resourceVersion?: string; readonly bookmarks?: boolean },
     signal: AbortSignal,
-  ): AsyncIterable<WatchEvent>;
+  ): AsyncIterable<readonly WatchEvent[]>;
   write(request: WriteRequest): Promise<{ readonly object: Resource; readonly created: boolean; readonly warnings: readonly string[] }>;
   /** Sets deletionTimestamp; answers the object as it is then. `force` gives up what blocks. */
   delete(
     ref: Ref,
-    options: { readonly dryRun: boolean; readonly force: boolean; readonly uid?: string; readonly resourceVersion?: string },
+    options: Asked & { readonly dryRun: boolean; readonly force: boolean; readonly uid?: string; readonly resourceVersion?: string },
   ): Promise<Resource>;
   apply(request: ApplyRequest, signal: AbortSignal): AsyncIterable<ApplyEvent>;
   describe(ref: Ref): Promise<Described>;

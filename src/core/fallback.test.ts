@@ -1,18 +1,26 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { afterFailure, nextStep, PASSES, pauseMs, startFallback } from "./fallback.ts";
+import { afterFailure, nextStep, PASSES, pauseMs, startFallback, WAIT_MAX_MS } from "./fallback.ts";
 
 /** Plays a request in which every attempt fails; cooldowns as `cool` says at each moment. */
 function play(
   models: number,
   cool: (model: number, attempts: number) => number | undefined,
-): { tried: number[]; passes: number[]; end: ReturnType<typeof nextStep> } {
+): { tried: number[]; passes: number[]; waits: number[]; end: ReturnType<typeof nextStep> } {
   let state = startFallback(models);
   const tried: number[] = [];
   const passes: number[] = [];
+  const waits: number[] = [];
+  let now = 1000;
   while (true) {
-    const step = nextStep(state, (model) => cool(model, tried.length), 1000);
-    if (step.next === "exhausted") return { tried, passes, end: step };
+    const step = nextStep(state, (model) => cool(model, tried.length), now);
+    if (step.next === "exhausted") return { tried, passes, waits, end: step };
+    if (step.next === "wait") {
+      waits.push(step.ms);
+      now += step.ms;
+      state = step.state;
+      continue;
+    }
     tried.push(step.model);
     passes.push(step.pass);
     state = afterFailure(step.state, step.model);
@@ -28,15 +36,30 @@ test("two models that fail are asked six times, in order, in three passes", () =
 
 test("a model that cools is passed over, and comes back when its time is over", () => {
   expect(play(2, (model) => (model === 0 ? 5000 : undefined)).tried).toEqual([1, 1, 1]);
-  expect(play(2, (model, attempts) => (model === 0 && attempts < 2 ? 5000 : undefined)).tried).toEqual([1, 1, 0, 1]);
+  expect(play(2, (model, attempts) => (model === 0 && attempts < 2 ? 50_000 : undefined)).tried).toEqual([1, 1, 0, 1]);
 });
 
 test("when all are cooling nobody is asked, and the soonest end is told", () => {
-  expect(play(3, (model) => 2000 + model * 100)).toEqual({
+  expect(play(3, (model) => 20_000 + model * 100)).toEqual({
     tried: [],
     passes: [],
-    end: { next: "exhausted", allCooling: true, retryAfterMs: 1000 },
+    waits: [],
+    end: { next: "exhausted", allCooling: true, retryAfterMs: 19_000 },
   });
+});
+
+test("an end that is near is waited for when nobody else is left, and every wait costs a pass", () => {
+  expect(play(1, () => 3000)).toMatchObject({ tried: [0, 0], passes: [2, 3], waits: [2000] });
+  expect(play(2, (model, attempts) => (model === 1 ? 90_000 : 1500 + attempts * 2000))).toMatchObject({
+    tried: [0, 0],
+    waits: [500, 2000],
+  });
+  // One that has failed three times is not waited for.
+  expect(play(2, (model, attempts) => (model === 1 ? 90_000 : attempts === 3 ? 1500 : undefined))).toMatchObject({
+    tried: [0, 0, 0],
+    waits: [],
+  });
+  expect(play(1, () => 1000 + WAIT_MAX_MS + 1)).toMatchObject({ tried: [], waits: [], end: { retryAfterMs: WAIT_MAX_MS + 1 } });
 });
 
 test("when only some are cooling it is no question of time, though the time is told", () => {

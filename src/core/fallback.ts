@@ -5,6 +5,8 @@ export const PASSES = 3;
 export const FAILURES_MAX = 3;
 const PAUSE_MS = 500;
 const PAUSE_MAX_MS = 4000;
+/** The end of a cooldown is waited for when it is this near and nobody else is left; a longer one ends the request at once. */
+export const WAIT_MAX_MS = 5000;
 
 export interface Fallback {
   /** From 1. */
@@ -24,6 +26,8 @@ export const startFallback = (models: number): Fallback => ({
 export type Step =
   /** `pass` tells the caller to pause when it has grown since the last attempt. */
   | { readonly next: "attempt"; readonly model: number; readonly pass: number; readonly state: Fallback }
+  /** Nobody may be asked now, but somebody soon: that costs a pass. */
+  | { readonly next: "wait"; readonly ms: number; readonly state: Fallback }
   /** `allCooling`: a time is known; `retryAfterMs` is the soonest end of a cooldown, if there is any. */
   | { readonly next: "exhausted"; readonly allCooling: boolean; readonly retryAfterMs?: number };
 
@@ -35,7 +39,14 @@ export function nextStep(state: Fallback, coolingUntil: (model: number) => numbe
       if (!out) return { next: "attempt", model: position, pass, state: { ...state, pass, position: position + 1 } };
     }
   }
-  return exhausted(state, coolingUntil, nowMs);
+  return soon(state, coolingUntil, nowMs) ?? exhausted(state, coolingUntil, nowMs);
+}
+
+function soon(state: Fallback, coolingUntil: (model: number) => number | undefined, nowMs: number): Step | undefined {
+  if (state.pass >= PASSES) return undefined;
+  const left = state.failures.flatMap((count, model) => (count >= FAILURES_MAX ? [] : [(coolingUntil(model) ?? nowMs) - nowMs]));
+  const ms = Math.min(...left);
+  return ms > 0 && ms <= WAIT_MAX_MS ? { next: "wait", ms, state: { ...state, pass: state.pass + 1, position: 0 } } : undefined;
 }
 
 function exhausted(state: Fallback, coolingUntil: (model: number) => number | undefined, nowMs: number): Step {
@@ -47,6 +58,12 @@ function exhausted(state: Fallback, coolingUntil: (model: number) => number | un
 export const afterFailure = (state: Fallback, model: number): Fallback => ({
   ...state,
   failures: state.failures.map((count, index) => (index === model ? count + 1 : count)),
+});
+
+/** Not asked again in this request. */
+export const without = (state: Fallback, model: number): Fallback => ({
+  ...state,
+  failures: state.failures.map((count, index) => (index === model ? FAILURES_MAX : count)),
 });
 
 /** How long to wait before a pass, with jitter: `random` in [0, 1). The first pass waits for nothing. */

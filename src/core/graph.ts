@@ -24,16 +24,12 @@ export function order<R extends Named>(
   for (const { kind } of objects) if (!rank.has(kind)) rank.set(kind, rank.size);
   const sorted = objects.toSorted((a, b) => (rank.get(a.kind) ?? 0) - (rank.get(b.kind) ?? 0));
   const byKey = new Map(sorted.map((o) => [refKey(refTo(o)), o]));
-  const waits = new Map(
-    sorted.map((o) => [
-      refKey(refTo(o)),
-      new Set(
-        needs(o)
-          .map((n) => refKey(n.ref))
-          .filter((key) => byKey.has(key)),
-      ),
-    ]),
-  );
+  // Most objects need nothing here: they have no entry, so that a large set stays cheap.
+  const waits = new Map<string, ReadonlySet<string>>();
+  for (const [key, object] of byKey) {
+    const needed = needs(object).flatMap((need) => (byKey.has(refKey(need.ref)) ? [refKey(need.ref)] : []));
+    if (needed.length > 0) waits.set(key, new Set(needed));
+  }
   const stuck = stuckKeys(waits);
   const ordered = walk(
     [...byKey.keys()].filter((key) => !stuck.has(key)),
@@ -50,8 +46,14 @@ export function order<R extends Named>(
 function stuckKeys(waits: ReadonlyMap<string, ReadonlySet<string>>): ReadonlySet<string> {
   const left = new Map([...waits].map(([key, needs]) => [key, needs.size]));
   const users = new Map<string, string[]>();
-  for (const [key, needs] of waits) for (const need of needs) users.set(need, [...(users.get(need) ?? []), key]);
-  const free = [...left].filter(([, count]) => count === 0).map(([key]) => key);
+  for (const [key, needs] of waits) {
+    for (const need of needs) {
+      const known = users.get(need);
+      if (known === undefined) users.set(need, [key]);
+      else known.push(key);
+    }
+  }
+  const free = [...users.keys()].filter((key) => !waits.has(key));
   for (let key = free.pop(); key !== undefined; key = free.pop()) {
     left.delete(key);
     for (const user of users.get(key) ?? []) {
@@ -67,6 +69,10 @@ function stuckKeys(waits: ReadonlyMap<string, ReadonlySet<string>>): ReadonlySet
 function walk(keys: readonly string[], waits: ReadonlyMap<string, ReadonlySet<string>>): readonly string[] {
   const done = new Set<string>();
   for (const start of keys) {
+    if (!waits.has(start)) {
+      done.add(start);
+      continue;
+    }
     const stack = [start];
     for (let key = stack.at(-1); key !== undefined; key = stack.at(-1)) {
       const open = [...(waits.get(key) ?? [])].filter((need) => !done.has(need));

@@ -27,6 +27,7 @@ export type Verdict =
 
 const RATE = /rate[ _-]?limit|too[ _-]many[ _-]requests/i;
 const STATUS_CODES: Readonly<Record<number, ErrorCode>> = { 401: "denied", 402: "exhausted", 403: "denied", 404: "not_found" };
+/** 409 among them: no request of ours names a thing that another could hold, so providers say it of a lock or a model that is being moved. */
 const FALLS_BACK: ReadonlySet<number> = new Set([408, 409, 425]);
 
 /** Status table: 408, 409, 425, 429, 5xx and the network fall back; other 4xx and overflow never do. */

@@ -48,6 +48,14 @@ export interface Hooks {
   preToolCall?: (input: CallHookInput) => Promise<{ readonly deny: string } | undefined>;
   /** After it; observers never block a call. */
   postToolCall?: (input: CallHookInput & { readonly exitCode: number; readonly durationMs: number }) => Promise<void>;
+  /** Before a tool of a session runs; observers never block it. Channels say it where `verbose` is on. */
+  onToolStart?: (input: {
+    readonly agent: string;
+    readonly session: string;
+    readonly tool: string;
+    readonly args: Readonly<Record<string, unknown>>;
+    readonly verbose: boolean;
+  }) => Promise<void>;
   /** Before an LLM request of an agent; may deny it, or replace the last user text. */
   prePrompt?: (input: {
     readonly agent: string;

@@ -18,6 +18,8 @@ export interface WireRequest {
   /** Parsed JSON; the road replaces `model` and caps the answer's length. */
   readonly body: Readonly<Record<string, unknown>>;
   readonly stream: boolean;
+  /** Length of the body as it came, where the door knows it: budgets reserve by it. */
+  readonly bytes?: number;
 }
 
 export interface RoadRequest {

@@ -36,6 +36,10 @@ function variablesOf(value: unknown, schema: Schema | undefined, path: readonly 
   return Object.entries(value).flatMap(([key, item]) => variablesOf(item, member(node, key, value), [...path, key]));
 }
 
+/** Where an object names variables of the gateway. */
+export const variablesIn = (value: unknown, schema: Schema | undefined): readonly { readonly path: string; readonly name: string }[] =>
+  variablesOf(value, schema, []).map(({ path, name }) => ({ path: pointer(path), name }));
+
 /** What host policy forbids of one object, each with the line of host.yaml that allows it. */
 export function sourceProblems(
   kind: string,

@@ -11,14 +11,20 @@ export interface TurnRequest {
   readonly session?: string;
   /** Starts the session anew. */
   readonly fresh?: boolean;
+  /** False: words such as /new are sent to the model like all others. */
+  readonly commands?: boolean;
 }
 
 export type TurnEvent =
-  | { readonly type: "session"; readonly session: string; readonly inbox: string }
+  | { readonly type: "session"; readonly session: string; readonly inbox: string; readonly verbose?: boolean }
   | { readonly type: "text"; readonly delta: string }
   | { readonly type: "thinking"; readonly delta: string }
   | { readonly type: "tool_start"; readonly id: string; readonly tool: string; readonly args: Readonly<Record<string, unknown>> }
   | { readonly type: "tool_end"; readonly id: string; readonly tool: string; readonly failed: boolean; readonly output: string }
+  /** A message that was put in while the turn ran is in the conversation now. */
+  | { readonly type: "user"; readonly inbox: string; readonly text: string }
+  /** The older part of the conversation was summarised; `failed` says why not. */
+  | { readonly type: "compaction"; readonly tokens: number; readonly failed?: string }
   | { readonly type: "model"; readonly provider: string; readonly id: string; readonly fallback: boolean }
   | {
       readonly type: "done";

@@ -148,6 +148,11 @@ export interface Calls {
   running(uid: string): number;
   /** Ends them with a typed error. */
   cut(uid: string, why: string): void;
+  /** New calls from outside the sandbox wait, until `admit` or for so long; those from inside it go on, or what runs could not end. */
+  hold(uid: string, limitMs: number): void;
+  held(uid: string): boolean;
+  /** What waits goes on, in the sandbox that serves then. */
+  admit(uid: string): void;
 }
 
 /** What the store keeps of agents besides their objects. */
@@ -157,6 +162,8 @@ export interface AgentState {
   /** Id of the container that serves: the truth, whatever names and labels say. */
   active(uid: string): string | undefined;
   setActive(uid: string, container: string | undefined): void;
+  /** Lets the object have this user, of a container that it takes over. False when it is another's, or not one that sandboxes have. */
+  takeUser(uid: string, user: { readonly uid: number; readonly gid: number }): boolean;
   setIntent(uid: string, intent: Intent | undefined): void;
 }
 

@@ -1,247 +1,272 @@
-// One try of one model: slot, key, audit row, stream. Nothing is forwarded before the first content.
+// One try of one model: slot, key, budget, audit row, stream. Nothing is forwarded before the first content.
 import { asBeigeError, BeigeError } from "../core/errors.ts";
-import { baseUrlOf } from "../core/address.ts";
-import { hostOf } from "../core/hostpolicy.ts";
-import { fold, newDraft, shows, type Draft } from "../core/draft.ts";
-import { priced } from "../core/usage.ts";
-import { looksSecret } from "../core/secretref.ts";
-import type { Audit, AuditCall, AuditOutcome } from "../core/audit.ts";
-import type { AssistantMessage, ChatContext, ChatEvent, ChatFailure, ChatOptions, ChatTarget, Llm } from "../core/chat.ts";
+import { inputTokens, reserved } from "../core/estimate.ts";
+import { NO_USAGE } from "../core/usage.ts";
+import type { Audit, AuditCall } from "../core/audit.ts";
+import type { ChatContext, ChatEvent, ChatOptions, Llm, Usage } from "../core/chat.ts";
 import type { Provider } from "../core/resource.ts";
+import type { Ledger, Relay, RelayEvent, Spend, WireRequest } from "../core/road.ts";
 import type { Clock, Log, Secrets } from "../core/world.ts";
 import type { ModelFacts } from "../../schemas/types.ts";
-import type { Limiter } from "./limiter.ts";
+import { limited } from "./deadline.ts";
+import { failedWith, newFlow, outcomeOf, take, used, type AttemptEnd, type Flow, type Shown, type Times } from "./flow.ts";
+import type { Limiter, Slot } from "./limiter.ts";
+import { targetOf, tidy } from "./target.ts";
 
-/** Events that a provider may send before any content. */
-const HELD_MAX = 1000;
-const MESSAGE_MAX = 2000;
+/** How long a provider's last word, with its usage, is waited for after the reader has left. */
+const LAST_WORD_MS = 100;
+
+/** One attempt that is over, for whoever counts. */
+export interface AttemptSeen {
+  readonly call: string;
+  readonly row: AuditCall;
+  readonly provider: string;
+  readonly model: string;
+  readonly wire: boolean;
+  readonly outcome: "ok" | "failed" | "cut" | "timeout" | "cancelled";
+  readonly status?: number;
+  readonly usage: Usage;
+  readonly times: Times;
+}
 
 export interface AttemptDeps {
   readonly llm: (api: string) => Llm;
+  /** Without one every request goes the canonical way. */
+  readonly relay?: Relay;
+  readonly ledger: Ledger;
   readonly secrets: Secrets;
   readonly audit: Audit;
   readonly limiter: Limiter;
   readonly clock: Clock;
   readonly log: Log;
+  /** Hears of every attempt at its end; must not throw. */
+  readonly seen?: (attempt: AttemptSeen) => void;
 }
 
 export interface Attempt {
-  readonly call: string;
   readonly row: AuditCall;
   readonly provider: Provider;
   readonly model: ModelFacts;
-  readonly context: ChatContext;
+  /** Asked through the relay with this body; else with the context. */
+  readonly wire?: WireRequest;
+  /** May throw `invalid`. */
+  readonly context: () => ChatContext;
   readonly options: ChatOptions;
-}
-
-export type AttemptEnd =
-  | { readonly end: "answered"; readonly message: AssistantMessage }
-  /** Nothing was forwarded. */
-  | { readonly end: "failed"; readonly failure: ChatFailure }
-  /** Something was forwarded: `message` is the answer as far as it came. */
-  | { readonly end: "cut"; readonly failure: ChatFailure; readonly message: AssistantMessage };
-
-/** Yields what the reader sees but its last event, which belongs to whoever knows what comes next. Throws only for the caller's abort. */
-export async function* runAttempt(deps: AttemptDeps, attempt: Attempt, signal: AbortSignal): AsyncGenerator<ChatEvent, AttemptEnd> {
-  const { name } = attempt.provider.metadata;
-  using slot = await deps.limiter.slot(name, attempt.provider.spec.concurrency, signal);
-  // Whoever reads may never ask for the next event: the slot is free as soon as the request is given up.
-  const free = (): void => slot[Symbol.dispose]();
-  signal.addEventListener("abort", free, { once: true });
-  try {
-    signal.throwIfAborted();
-    return yield* recorded(deps, attempt, { waitedMs: slot.waitedMs }, signal);
-  } finally {
-    signal.removeEventListener("abort", free);
-  }
+  readonly spend: Pick<Spend, "call" | "agent" | "key" | "session">;
+  /** Length of what is sent, and the most tokens that may come. */
+  readonly weight: () => { readonly bytes: number; readonly output: number };
 }
 
 /** The gateway itself cannot send: said as a failure that no other try mends. */
 const refused = (error: unknown): AttemptEnd => {
   const known = asBeigeError(error);
+  const { code, message, hint, retryAfterMs } = known;
   return {
     end: "failed",
-    failure: { code: known.code, message: known.message, ...(known.hint === undefined ? {} : { hint: known.hint }) },
+    failure: { code, message, ...(hint === undefined ? {} : { hint }), ...(retryAfterMs === undefined ? {} : { retryAfterMs }) },
   };
 };
 
-async function* recorded(
-  deps: AttemptDeps,
-  attempt: Attempt,
-  extra: { readonly waitedMs: number },
-  signal: AbortSignal,
-): AsyncGenerator<ChatEvent, AttemptEnd> {
-  const { audit, clock } = deps;
-  let target: ChatTarget;
+/** Everything that is paid, recorded and allowed before a byte leaves. */
+async function opened(deps: AttemptDeps, attempt: Attempt): Promise<Flow | AttemptEnd> {
+  const { row, provider, model, wire, spend } = attempt;
   try {
-    target = await targetOf(deps, attempt);
-    await audit.begin(attempt.call, attempt.row);
+    const target = await targetOf(deps.secrets, provider, model);
+    if (wire === undefined) attempt.context();
+    const { bytes, output } = attempt.weight();
+    const guess = { input: inputTokens(bytes), output };
+    await reserve(deps, attempt, { ...spend, provider: target.provider, model: model.id, ...reserved(guess, model.cost) });
+    await deps.audit.begin(spend.call, row).catch((error: unknown) => {
+      deps.ledger.settle(spend.call, NO_USAGE, "failed");
+      throw error;
+    });
+    const kind = wire === undefined ? undefined : wire.stream ? "stream" : "whole";
+    return newFlow(target, kind, { guess, nowMs: deps.clock.now() });
   } catch (error) {
     return refused(error);
   }
-  const since = clock.monotonic();
-  const seen: Seen = {
-    draft: newDraft({ api: target.api, provider: target.provider, model: target.model.id, timestamp: clock.now() }),
-    bytes: 0,
-    committed: false,
-    late: false,
-  };
-  let ended: AttemptEnd | undefined;
+}
+
+async function reserve(deps: AttemptDeps, { row }: Attempt, spend: Spend): Promise<void> {
   try {
-    ended = yield* streamed(deps, { attempt, target, seen }, signal);
-    return ended;
-  } finally {
-    // Also runs when the reader has left or the request was given up: every begin row gets its end.
-    await audit
-      .end(attempt.call, attempt.row, outcome(ended, seen, { durationMs: clock.monotonic() - since, waitMs: extra.waitedMs }))
-      .catch((error: unknown) => deps.log.error("audit row lost", { call: attempt.call, error: asBeigeError(error).message }));
+    deps.ledger.reserve(spend);
+  } catch (error) {
+    await deps.audit.denied(spend.call, { ...row, decision: "denied" }, asBeigeError(error).message);
+    throw error;
   }
-}
-
-interface Seen {
-  readonly draft: Draft;
-  bytes: number;
-  committed: boolean;
-  late: boolean;
-}
-
-function outcome(ended: AttemptEnd | undefined, seen: Seen, times: { readonly durationMs: number; readonly waitMs: number }): AuditOutcome {
-  const { cost, ...tokens } = ended?.end === "answered" ? ended.message.usage : seen.draft.usage;
-  const failure = ended !== undefined && ended.end !== "answered" ? ended.failure : undefined;
-  return {
-    durationMs: Math.round(times.durationMs),
-    exitCode: ended?.end === "answered" ? 0 : 1,
-    outputBytes: seen.bytes,
-    outcome: ended === undefined ? "cancelled" : ended.end === "answered" ? "ok" : seen.late ? "timeout" : "failed",
-    model: seen.draft.model,
-    usage: {
-      ...tokens,
-      costUsd: cost.total,
-      waitMs: Math.round(times.waitMs),
-      ...(failure?.status === undefined ? {} : { status: failure.status }),
-    },
-    ...(failure === undefined ? {} : { error: failure.message }),
-  };
-}
-
-/** A key goes to the host that the address names, and to no unknown place. */
-async function keyOf(deps: AttemptDeps, provider: Provider, baseUrl: string): Promise<string | undefined> {
-  if (provider.spec.apiKey === undefined) return undefined;
-  const host = hostOf(baseUrl);
-  if (host === undefined) throw new BeigeError("invalid", `provider '${provider.metadata.name}' has an address without a host`);
-  return await deps.secrets.resolve(provider.spec.apiKey, host);
-}
-
-async function targetOf(deps: AttemptDeps, attempt: Attempt): Promise<ChatTarget> {
-  const { provider, model } = attempt;
-  const { spec } = provider;
-  const { name } = provider.metadata;
-  const basic = { provider: name, api: spec.api, model, timeoutMs: spec.timeoutSeconds * 1000 };
-  if (spec.api === "echo") return { ...basic, ...(spec.echo === undefined ? {} : { echo: spec.echo }) };
-  const baseUrl = baseUrlOf(spec);
-  if (baseUrl === undefined)
-    throw new BeigeError("invalid", `provider '${name}' has no baseUrl`, { hint: "set spec.baseUrl of the Provider" });
-  const apiKey = await keyOf(deps, provider, baseUrl);
-  return { ...basic, baseUrl, ...(apiKey === undefined ? {} : { apiKey }) };
 }
 
 interface Running {
   readonly attempt: Attempt;
-  readonly target: ChatTarget;
-  readonly seen: Seen;
+  readonly flow: Flow;
+  readonly slot: Slot;
+  /** Ends the exchange with the provider. */
+  readonly own: AbortController;
+  /** Gives everything back but what the provider holds. */
+  readonly release: () => void;
 }
 
-async function* streamed(deps: AttemptDeps, running: Running, signal: AbortSignal): AsyncGenerator<ChatEvent, AttemptEnd> {
-  const { target, attempt, seen } = running;
-  const deadline = new AbortController();
-  const timer = deps.clock.after(target.timeoutMs, () => {
-    seen.late = true;
-    deadline.abort(new BeigeError("timeout", timeoutFailure(target).message));
-  });
-  const both = AbortSignal.any([signal, deadline.signal]);
-  const held: ChatEvent[] = [];
-  const clean = (failure: ChatFailure): ChatFailure => tidy(failure, target, deps.secrets);
+/** Slot and begin row. Whoever reads may never ask for the next event: slot and provider are let go as soon as the request is given up. */
+async function entered(deps: AttemptDeps, attempt: Attempt, life: AbortSignal): Promise<Running | AttemptEnd> {
+  const slot = await deps.limiter.slot(attempt.provider.metadata.name, attempt.provider.spec.concurrency, life);
+  const own = new AbortController();
+  const leave = (): void => {
+    own.abort(life.reason);
+    slot[Symbol.dispose]();
+  };
+  const release = (): void => {
+    life.removeEventListener("abort", leave);
+    slot[Symbol.dispose]();
+  };
+  life.addEventListener("abort", leave, { once: true });
   try {
-    for await (const event of untilAborted(deps.llm(target.api).stream(target, attempt.context, attempt.options, both), both)) {
-      if (event.type === "error") {
-        seen.draft.usage = priced(event.message.usage, target.model.cost);
-        signal.throwIfAborted();
-        return failedWith(
-          seen,
-          clean(seen.late ? timeoutFailure(target) : (event.failure ?? { message: event.message.errorMessage ?? "failed" })),
-          event.message,
-        );
-      }
-      fold(seen.draft, event);
-      if ("delta" in event) seen.bytes += Buffer.byteLength(event.delta);
-      if (!seen.committed && !shows(event)) {
-        held.push(event);
-        if (held.length > HELD_MAX) return { end: "failed", failure: { message: "the provider sent events without content" } };
-        continue;
-      }
-      if (!seen.committed) yield* held.splice(0);
-      seen.committed = true;
-      if (event.type === "done") {
-        const message: AssistantMessage = { ...event.message, usage: priced(event.message.usage, target.model.cost) };
-        return { end: "answered", message };
-      }
-      yield event;
-    }
-    return failedWith(seen, { message: "the stream ended before the answer was complete" });
+    life.throwIfAborted();
+    const flow = await opened(deps, attempt);
+    if (!("end" in flow)) return { attempt, flow, slot, own, release };
+    release();
+    return flow;
   } catch (error) {
-    signal.throwIfAborted();
-    const failure = seen.late ? timeoutFailure(target) : { message: error instanceof Error ? error.message : String(error) };
-    return failedWith(seen, clean(failure));
-  } finally {
-    timer.cancel();
-    deadline.abort();
+    release();
+    throw error;
   }
 }
 
-const timeoutFailure = (target: ChatTarget): ChatFailure => ({ message: `no whole answer within ${target.timeoutMs / 1000} s` });
-
-/** Before the first content another model may answer; after it the reader is told that the answer is cut. */
-function failedWith(seen: Seen, failure: ChatFailure, message?: AssistantMessage): AttemptEnd {
-  if (!seen.committed) return { end: "failed", failure };
-  const content = message !== undefined && message.content.length > 0 ? message.content : seen.draft.content;
-  return {
-    end: "cut",
-    failure: { ...failure, partial: true },
-    message: { ...seen.draft, content, stopReason: "error", errorMessage: failure.message },
-  };
+/** Yields what the reader sees but its last event, which belongs to whoever knows what comes next. Throws only for the caller's abort. */
+export async function* runAttempt(deps: AttemptDeps, attempt: Attempt, life: AbortSignal): AsyncGenerator<Shown, AttemptEnd> {
+  const run = await entered(deps, attempt, life);
+  if ("end" in run) return run;
+  const { flow, own } = run;
+  const since = deps.clock.monotonic();
+  const timer = deps.clock.after(flow.target.timeoutMs, () => {
+    flow.late = true;
+    own.abort(new BeigeError("timeout", "the answer takes too long"));
+  });
+  let source: Source | undefined;
+  let end: AttemptEnd | undefined;
+  try {
+    life.throwIfAborted();
+    source = sourceOf(deps, run);
+    while (true) {
+      const event = await heard(source, life);
+      end = takeIn(deps, flow, event);
+      if (life.aborted) {
+        end = undefined;
+        throw life.reason;
+      }
+      if (flow.committed && flow.firstMs === undefined) {
+        flow.firstMs = deps.clock.monotonic() - since;
+        for (const held of flow.held.splice(0)) yield held;
+      }
+      if (end !== undefined) return end;
+      if (flow.committed) yield event as Shown;
+    }
+  } finally {
+    timer.cancel();
+    if (source !== undefined) await parted(deps, run, { source, end });
+    run.release();
+    closed(deps, run, { end, durationMs: deps.clock.monotonic() - since });
+  }
 }
 
-/** Parts of an address that only those may know who may use it. */
-const hiddenParts = ({ baseUrl }: ChatTarget): readonly string[] =>
-  (URL.parse(baseUrl ?? "")?.pathname ?? "").split("/").filter(looksSecret);
+/** Of an event that goes on nothing; of the last one the end, without secrets. */
+function takeIn(deps: AttemptDeps, flow: Flow, event: ChatEvent | RelayEvent | Error): AttemptEnd | undefined {
+  const end = event instanceof Error ? failedWith(flow, { message: event.message }) : take(flow, event);
+  if (end === undefined || end.end === "answered") return end;
+  const failure = tidy(end.failure, flow.target, deps.secrets);
+  return end.end === "cut" ? { ...end, failure, message: { ...end.message, errorMessage: failure.message } } : { end: "failed", failure };
+}
 
-/** Providers repeat keys and addresses in their refusals: what goes on from here holds none. */
-function tidy(failure: ChatFailure, target: ChatTarget, secrets: Secrets): ChatFailure {
-  const key = target.apiKey;
-  const hidden = [...(key === undefined || key.length < 4 ? [] : [key]), ...hiddenParts(target)];
-  const message = hidden.reduce((text, part) => text.replaceAll(part, "[secret]"), secrets.redact(failure.message));
-  return { ...failure, message: message.length > MESSAGE_MAX ? `${message.slice(0, MESSAGE_MAX)}…` : message };
+type Source = AsyncIterator<ChatEvent | RelayEvent>;
+
+function sourceOf(deps: AttemptDeps, { attempt, flow, own }: Running): Source {
+  const { relay } = deps;
+  flow.sent = true;
+  if (attempt.wire !== undefined && relay !== undefined) return relay.send(flow.target, attempt.wire, own.signal)[Symbol.asyncIterator]();
+  return untilAborted(deps.llm(flow.target.api).stream(flow.target, attempt.context(), attempt.options, own.signal), own.signal);
+}
+
+/** The next event; what a source throws, or its silent end, is a failure like any other. */
+async function heard(source: Source, life: AbortSignal): Promise<ChatEvent | RelayEvent | Error> {
+  try {
+    const next = await source.next();
+    return next.done === true ? new Error("the stream ended before the answer was complete") : next.value;
+  } catch (error) {
+    life.throwIfAborted();
+    return error instanceof Error ? error : new Error(String(error));
+  }
+}
+
+interface Parting {
+  readonly source: Source;
+  readonly end: AttemptEnd | undefined;
+}
+
+/** Lets the provider go at once, unless it has answered whole; what it had counted by then is still heard. */
+async function parted(deps: AttemptDeps, { flow, own }: Running, { source, end }: Parting): Promise<void> {
+  if (flow.wire === undefined || end?.end !== "answered") own.abort();
+  if (flow.wire !== undefined && end === undefined && !flow.spoken) {
+    const listen = async (): Promise<void> => {
+      while (!flow.spoken) {
+        const next = await source.next();
+        if (next.done === true) return;
+        if (next.value.type === "error" || next.value.type === "done") take(flow, next.value);
+      }
+    };
+    await limited(deps.clock, { ms: LAST_WORD_MS, what: "the provider" }, listen).catch(() => undefined);
+  }
+  // Not awaited: a source that ignores its signal must not hold anybody up. One that has answered whole keeps its connection.
+  if (flow.wire === undefined || !flow.spoken) source.return?.().catch(() => undefined);
+}
+
+interface Closing {
+  readonly end: AttemptEnd | undefined;
+  readonly durationMs: number;
+}
+
+/** Every begin row gets its end, every reservation its settlement, whichever way it ended. */
+function closed(deps: AttemptDeps, { attempt, flow, slot }: Running, { end, durationMs }: Closing): void {
+  const { call } = attempt.spend;
+  const { usage } = used(flow, end);
+  const times = { durationMs, waitMs: slot.waitedMs, ...(flow.firstMs === undefined ? {} : { firstMs: flow.firstMs }) };
+  const lost = (what: string, error: unknown): void => deps.log.error(what, { call, error: asBeigeError(error).message });
+  try {
+    deps.ledger.settle(call, usage, end === undefined && flow.sent ? "cancelled" : end?.end === "answered" ? "answered" : "failed");
+  } catch (error) {
+    lost("spending not settled", error);
+  }
+  // Not waited for: the row is in line, and the reader's last event need not wait for other people's disk writes.
+  deps.audit.end(call, attempt.row, outcomeOf(flow, end, times)).catch((error: unknown) => lost("audit row lost", error));
+  if (deps.seen === undefined) return;
+  const status = end === undefined || end.end === "answered" ? undefined : end.failure.status;
+  deps.seen({
+    call,
+    row: attempt.row,
+    provider: flow.target.provider,
+    model: flow.target.model.id,
+    wire: flow.wire !== undefined,
+    outcome: end === undefined ? "cancelled" : end.end === "answered" ? "ok" : flow.late ? "timeout" : end.end,
+    ...(status === undefined ? {} : { status }),
+    usage,
+    times,
+  });
 }
 
 /** The same events, but an abort is felt at once, whatever the source does about it. */
-async function* untilAborted(source: AsyncIterable<ChatEvent>, signal: AbortSignal): AsyncGenerator<ChatEvent> {
+function untilAborted(source: AsyncIterable<ChatEvent>, signal: AbortSignal): Source {
   const iterator = source[Symbol.asyncIterator]();
   let stop: ((reason: unknown) => void) | undefined;
-  const abort = (): void => stop?.(signal.reason);
-  signal.addEventListener("abort", abort, { once: true });
-  try {
-    while (true) {
-      signal.throwIfAborted();
-      const next = Promise.withResolvers<IteratorResult<ChatEvent>>();
-      stop = next.reject;
-      iterator.next().then(next.resolve, next.reject);
-      const result = await next.promise;
-      if (result.done === true) return;
-      yield result.value;
-    }
-  } finally {
-    signal.removeEventListener("abort", abort);
-    // Not awaited: a source that ignores its signal must not hold the slot.
-    iterator.return?.().catch(() => undefined);
-  }
+  signal.addEventListener("abort", () => stop?.(signal.reason), { once: true });
+  return {
+    next() {
+      if (signal.aborted) return Promise.reject(signal.reason as Error);
+      return new Promise((done, fail) => {
+        stop = fail;
+        iterator.next().then(done, fail);
+      });
+    },
+    return() {
+      iterator.return?.().catch(() => undefined);
+      return Promise.resolve({ done: true, value: undefined });
+    },
+  };
 }

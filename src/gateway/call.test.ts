@@ -401,3 +401,57 @@ test("an engine that does not answer is unavailable, and the audit has the outco
   await expect(ask("exec", { command: "true" })).rejects.toMatchObject({ code: "unavailable" });
   expect(rows.at(-1)).toMatchObject({ phase: "end", exitCode: 69, error: "docker does not answer" });
 });
+
+test("while the sandbox is exchanged a new call waits and runs in the new one; the one that runs ends in the old one", async () => {
+  const used: string[] = [];
+  const plain = sandbox.exec.bind(sandbox);
+  const through: CallDeps["sandbox"] = { exec: (box, ...rest) => (used.push(box), plain(box, ...rest)) };
+  const idle: string[] = [];
+  calls = createCalls({ ...deps, sandbox: through, onIdle: (uid) => void idle.push(uid) });
+  const running = ask("exec", { command: "sleep 0.3; echo old" });
+  await systemClock.sleep(50);
+  calls.calls.hold("uid-travel", 10_000);
+  const waiting = ask("exec", { command: "echo new" });
+  const byApi = ask("exec", { command: "echo api" }, { principal: { kind: "operator" } });
+  expect(await running).toMatchObject({ success: true });
+  expect([used, idle]).toEqual([["box1"], ["uid-travel"]]);
+  active.set("uid-travel", "box2");
+  calls.calls.admit("uid-travel");
+  expect([textOf(await waiting), textOf(await byApi)]).toEqual(["new\n", "api\n"]);
+  expect(used).toEqual(["box1", "box2", "box2"]);
+});
+
+test("calls from inside go on while new ones wait, or the command that makes them could not end", async () => {
+  tools.set("memo", { name: "memo", description: "", run: async () => ({ output: "kept" }) });
+  const running = ask("exec", { command: "sleep 0.3" });
+  await systemClock.sleep(50);
+  const token = calls.tokens.find("uid-travel", sandbox.requests[0]?.env?.["BEIGE_CALL"]);
+  calls.calls.hold("uid-travel", 10_000);
+  const attributed: Principal = { kind: "agent", uid: "uid-travel", attribution: "token" };
+  expect(await words("memo", [], { principal: attributed, parent: token?.call ?? "" })).toMatchObject({ success: true });
+  expect(await words("memo", [])).toMatchObject({ success: true });
+  expect(calls.calls.held("uid-travel")).toBe(true);
+  calls.calls.admit("uid-travel");
+  await running;
+});
+
+test("a call that waits is judged again, refused without waiting when it is not allowed, and ends with its caller", async () => {
+  calls.calls.hold("uid-travel", 10_000);
+  expect(await ask("unknown", {})).toMatchObject({ outcome: "denied" });
+  const leaving = new AbortController();
+  const left = ask("exec", { command: "true" }, {}, leaving.signal);
+  const [denied, gone] = [ask("exec", { command: "true" }), ask("read", { path: "a" })];
+  gone.catch(() => undefined);
+  leaving.abort(new Error("the client left"));
+  expect(await left).toMatchObject({ outcome: "cancelled", error: "the client left", exitCode: 130 });
+  agents.set("uid-travel", agentOf("travel", { coreTools: ["read"] }));
+  calls.calls.admit("uid-travel");
+  expect(await denied).toMatchObject({ outcome: "denied" });
+  await gone;
+  calls.calls.hold("uid-travel", 10_000);
+  const orphan = ask("read", { path: "a" });
+  agents.delete("uid-travel");
+  calls.calls.admit("uid-travel");
+  await expect(orphan).rejects.toMatchObject({ code: "not_found" });
+  expect(calls.calls.running("uid-travel")).toBe(0);
+});

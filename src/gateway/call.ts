@@ -8,6 +8,7 @@ import { decide, type Permission } from "../core/policy.ts";
 import { type Agent, nsName } from "../core/resource.ts";
 import type { Sandbox } from "../core/sandbox.ts";
 import type { AgentState, Calls, Clock, Directory, Log, Random, Secrets } from "../core/world.ts";
+import { inScope, principalName } from "../core/who.ts";
 import { messageOf } from "./deadline.ts";
 import { runHandler } from "./handlers.ts";
 import type { HookRunner } from "./hooks.ts";
@@ -28,6 +29,8 @@ export interface CallDeps {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
+  /** The last running call of an agent ended. */
+  readonly onIdle?: (uid: string) => void;
 }
 
 /** Longest output to a model, and to a person or program on the API; both even numbers of bytes. */
@@ -50,6 +53,8 @@ const NOTHING = new Uint8Array();
 function permit(deps: CallDeps, request: CallRequest, agent: Agent): Permission {
   const { principal, tool, input } = request;
   if (principal.kind === "viewer") return { allowed: false, reason: "a viewer calls no tools" };
+  if (!inScope(principal, nsName(agent.metadata.namespace, agent.metadata.name)))
+    return { allowed: false, reason: "the key is not for this agent" };
   if (principal.kind === "agent" && principal.uid !== agent.metadata.uid)
     return { allowed: false, reason: "an agent calls its own tools only" };
   if (isCoreTool(tool) && !("params" in input)) return { allowed: false, reason: "core tools are not called from inside the sandbox" };
@@ -78,7 +83,7 @@ function rowOf(deps: CallDeps, request: CallRequest, agent: Agent): AuditCall {
     args: capArgs(argsOf(request).map(deps.secrets.redact)),
     decision: "allowed",
     target: core ? "sandbox" : "gateway",
-    principal: request.principal.kind,
+    principal: principalName(request.principal),
     ...(request.session === undefined ? {} : { session: request.session }),
     ...(request.parent === undefined ? {} : { parent: request.parent }),
   };
@@ -170,23 +175,47 @@ async function perform(deps: CallDeps, passing: Passing, run: () => Promise<Tool
 const cutOutcome = (outcome: ToolOutcome, signal: AbortSignal): ToolOutcome =>
   outcome.outcome === "cancelled" && signal.aborted ? { ...outcome, error: messageOf(signal.reason) } : outcome;
 
+/** By its own socket, which is the gateway's knowledge and not the frame's; or on behalf of a call that runs there. */
+const fromInside = ({ principal, parent }: CallRequest): boolean =>
+  parent !== undefined || (principal.kind === "agent" && principal.attribution !== "direct");
+
+function look(deps: CallDeps, id: string, request: CallRequest): { readonly passing: Passing; readonly permission: Permission } {
+  const agent = deps.directory.agentByUid(request.agent.uid);
+  if (agent === undefined) throw new BeigeError("not_found", `agent ${request.agent.name} does not exist`, { hint: "beige get agents" });
+  const name = nsName(agent.metadata.namespace, agent.metadata.name);
+  return { passing: { id, request, agent, name, row: rowOf(deps, request, agent) }, permission: permit(deps, request, agent) };
+}
+
+const unrun = (id: string, outcome: ToolOutcome): CallResult => ({ ...outcome, call: id, success: false });
+
 export function createCalls(deps: CallDeps): { readonly call: CallTool; readonly calls: Calls; readonly tokens: Tokens } {
   const tokens = createTokens(deps.random);
-  const running: RunningCalls = createRunningCalls();
+  const running: RunningCalls = createRunningCalls({ clock: deps.clock, onIdle: deps.onIdle ?? (() => undefined) });
   const call: CallTool = async (request, signal) => {
-    const agent = deps.directory.agentByUid(request.agent.uid);
-    if (agent === undefined) throw new BeigeError("not_found", `agent ${request.agent.name} does not exist`, { hint: "beige get agents" });
-    const name = nsName(agent.metadata.namespace, agent.metadata.name);
-    const passing: Passing = { id: deps.random.uuid(), request, agent, name, row: rowOf(deps, request, agent) };
-    const permission = permit(deps, request, agent);
+    const id = deps.random.uuid();
+    let { passing, permission } = look(deps, id, request);
+    const { uid } = passing.agent.metadata;
+    if (permission.allowed && !fromInside(request)) {
+      // What was allowed may not be any more after the wait.
+      for (let wait = running.wait(uid, signal); wait !== undefined; wait = running.wait(uid, signal)) {
+        try {
+          await wait;
+        } catch (thrown) {
+          if (!signal.aborted) throw thrown;
+          return unrun(id, { ...failure(messageOf(signal.reason), 130), outcome: "cancelled" });
+        }
+        ({ passing, permission } = look(deps, id, request));
+      }
+    }
     if (!permission.allowed) return deny(deps, passing, permission.reason);
-    const job = running.enter(agent.metadata.uid, signal);
-    if (job === undefined) return { ...failure("too many calls of this agent run already, retry", 75), call: passing.id, success: false };
+    const allowed = permission;
+    const job = running.enter(uid, signal);
+    if (job === undefined) return unrun(id, failure("too many calls of this agent run already, retry", 75));
     try {
       const refusal = await guard(deps, passing);
       if (refusal !== undefined) return await deny(deps, passing, refusal);
       const run = (): Promise<ToolOutcome> =>
-        permission.kind === "core_tool" ? runCore(deps, tokens, passing, job.signal) : runPlugin(deps, passing, permission, job.signal);
+        allowed.kind === "core_tool" ? runCore(deps, tokens, passing, job.signal) : runPlugin(deps, passing, allowed, job.signal);
       return await perform(deps, passing, run, job.signal);
     } finally {
       job.leave();

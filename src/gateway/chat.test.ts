@@ -2,10 +2,11 @@ import { expect, test } from "vitest";
 import * as w from "../../test/llm/world.ts";
 import type { AssistantMessage, ChatEvent, ChatFailure, Llm } from "../core/chat.ts";
 import { BeigeError } from "../core/errors.ts";
+import type { RoadRequest } from "../core/road.ts";
 import type { Agent, Provider } from "../core/resource.ts";
 import type { Clock } from "../core/world.ts";
 import { NO_USAGE } from "../core/usage.ts";
-import { createChat, type Chat, type ChatHooks, type ChatRequest } from "./chat.ts";
+import { createChat, type Chat, type ChatHooks } from "./chat.ts";
 import { createEcho } from "./echo.ts";
 import { createLimiter } from "./limiter.ts";
 
@@ -45,8 +46,9 @@ interface Rig {
   readonly audit: ReturnType<typeof w.memoryAudit>;
   readonly log: ReturnType<typeof w.memoryLog>;
   readonly limiter: ReturnType<typeof createLimiter>;
-  readonly request: ChatRequest;
-  readonly run: (more?: Partial<ChatRequest>, signal?: AbortSignal) => Promise<ChatEvent[]>;
+  readonly ledger: ReturnType<typeof w.memoryLedger>;
+  readonly request: RoadRequest;
+  readonly run: (more?: Partial<RoadRequest>, signal?: AbortSignal) => Promise<ChatEvent[]>;
 }
 
 interface Setting {
@@ -78,9 +80,10 @@ function rig(scripts: Record<string, Script>, setting: Setting = {}): Rig {
   const providers =
     setting.providers ??
     names.map((name) => w.provider(name, { api: "openai-completions", baseUrl: "http://127.0.0.1:1", concurrency: 1 }));
-  const [audit, log, limiter] = [w.memoryAudit(), w.memoryLog(), createLimiter(w.clock)];
+  const [audit, log, limiter, ledger] = [w.memoryAudit(), w.memoryLog(), createLimiter(w.clock), w.memoryLedger()];
   const deps = {
     directory: w.directory([agent], providers),
+    ledger,
     llm: () => llm,
     secrets: w.memorySecrets(setting.secrets),
     hooks: { ...w.noHooks, ...setting.hooks },
@@ -90,7 +93,7 @@ function rig(scripts: Record<string, Script>, setting: Setting = {}): Rig {
     random: w.random,
   };
   const chat = createChat({ ...deps, shelf: setting.shelf ?? w.memoryShelf(), clock: setting.clock ?? quick });
-  const request: ChatRequest = {
+  const request: RoadRequest = {
     agent: w.idOf(agent),
     principal: { kind: "operator" },
     context: { messages: [{ role: "user", content: "hi", timestamp: 1 }] },
@@ -102,8 +105,9 @@ function rig(scripts: Record<string, Script>, setting: Setting = {}): Rig {
     audit,
     log,
     limiter,
+    ledger,
     request,
-    run: (more, signal) => w.all(chat({ ...request, ...more }, signal ?? new AbortController().signal)),
+    run: async (more, signal) => (await w.all(chat({ ...request, ...more }, signal ?? new AbortController().signal))) as ChatEvent[],
   };
 }
 
@@ -377,6 +381,7 @@ test("a hook can refuse the request, and can change the user's words for the mod
   const deps = {
     directory: w.directory([agent], providers),
     llm: () => createEcho(w.clock),
+    ledger: w.memoryLedger(),
     secrets: w.memorySecrets(),
     audit: w.memoryAudit(),
     limiter: createLimiter(w.clock),
@@ -413,9 +418,9 @@ test("observers hear of answers and of a switched model, and cannot disturb", as
 
 test("an override goes first when it is the agent's own, and is refused when it is not", async () => {
   const at = rig({ a: () => done("a", "hi"), b: () => done("b", "hi") });
-  await at.run({ override: { provider: "b", id: "m" } });
+  await at.run({ model: { provider: "b", id: "m" } });
   expect(at.asked).toEqual(["b"]);
-  expect(failureOf(await at.run({ override: { provider: "b", id: "other" } }))).toMatchObject({ code: "denied" });
+  expect(failureOf(await at.run({ model: { provider: "b", id: "other" } }))).toMatchObject({ code: "denied" });
 });
 
 test("a viewer, a stranger, a suspended and a vanishing agent are told why not", async () => {

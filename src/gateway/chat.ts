@@ -1,202 +1,199 @@
 // The one road of every LLM request: hooks, models in order with fallback, one stream of events that never throws.
 import { asBeigeError, BeigeError } from "../core/errors.ts";
 import { answerText } from "../core/draft.ts";
-import { afterFailure, nextStep, pauseMs, startFallback, type Fallback } from "../core/fallback.ts";
+import { jsonBytes } from "../core/estimate.ts";
+import { afterFailure, nextStep, pauseMs, startFallback, without, type Fallback } from "../core/fallback.ts";
 import { judge } from "../core/health.ts";
-import { NO_USAGE } from "../core/usage.ts";
-import { nsName, type Agent, type Provider } from "../core/resource.ts";
-import type { Audit, AuditCall } from "../core/audit.ts";
-import type { AgentId, Principal } from "../core/call.ts";
-import type { AssistantMessage, ChatContext, ChatEvent, ChatFailure, ChatOptions, Llm } from "../core/chat.ts";
+import type { AssistantMessage, ChatContext, ChatEvent, ChatFailure } from "../core/chat.ts";
 import type { Hooks } from "../core/plugin.ts";
-import type { Clock, Directory, Log, Providers, Random, Secrets, Shelf } from "../core/world.ts";
-import type { ModelFacts } from "../../schemas/types.ts";
-import { runAttempt, type AttemptDeps } from "./attempt.ts";
+import type { RoadEvent, RoadRequest, RunRoad, WireRequest } from "../core/road.ts";
+import type { Directory, Providers, Random, Shelf } from "../core/world.ts";
+import { admit, agentName, rowOf, type Admitted } from "./admit.ts";
+import { runAttempt, type Attempt, type AttemptDeps } from "./attempt.ts";
+import type { AttemptEnd, Shown } from "./flow.ts";
 import { createHealth, type HealthBook } from "./health.ts";
-import type { Limiter } from "./limiter.ts";
-import { candidatesOf, type ModelName } from "./models.ts";
+import { cappedWire, clamped, longestAnswer, type Candidate } from "./models.ts";
 import { lastUserText, withLastUserText } from "./prompt.ts";
+import { exhausted, refusal, stopped, thrown } from "./refusal.ts";
 
-export interface ChatRequest {
-  readonly agent: AgentId;
-  readonly principal: Principal;
-  readonly session?: string;
-  readonly context: ChatContext;
-  readonly options: ChatOptions;
-  /** Another model of the agent's own list goes first. */
-  readonly override?: ModelName;
-}
-
-/** Never throws; ends with `done` or `error`. */
-export type RunChat = (request: ChatRequest, signal: AbortSignal) => AsyncIterable<ChatEvent>;
-export type Chat = RunChat & { readonly providers: Providers };
+export type Chat = RunRoad & { readonly providers: Providers };
 
 /** What chat needs of the plugins; each runner is bounded in time by whoever provides it. */
-export type ChatHooks = Required<Pick<Hooks, "prePrompt" | "postResponse" | "modelSwitched">>;
+export interface ChatHooks extends Required<Pick<Hooks, "prePrompt" | "postResponse" | "modelSwitched">> {
+  /** Whether any hook reads or changes the text of an agent's requests and answers: then bytes are translated. Absent: as if. */
+  readonly reads?: (agent: string) => boolean;
+}
 
-export interface ChatDeps {
+export interface ChatDeps extends AttemptDeps {
   readonly directory: Directory;
-  readonly llm: (api: string) => Llm;
-  readonly secrets: Secrets;
   readonly hooks: ChatHooks;
-  readonly audit: Audit;
-  readonly limiter: Limiter;
   readonly shelf: Shelf;
-  readonly clock: Clock;
   readonly random: Random;
-  readonly log: Log;
 }
 
 export function createChat(deps: ChatDeps): Chat {
   const health = createHealth(deps);
-  const run: RunChat = (request, signal) => guarded(deps, health, { request, signal });
+  const run: RunRoad = (request, signal) => {
+    const life = new AbortController();
+    const events = road({ deps, health, request, life }, signal);
+    return {
+      [Symbol.asyncIterator]: () => ({
+        next: () => events.next(),
+        // A generator takes a return only at its next event, which may be long in coming: the provider is let go now.
+        return: () => {
+          life.abort(new Error("the reader left"));
+          return events.return(undefined);
+        },
+      }),
+    };
+  };
   return Object.assign(run, { providers: health.providers });
 }
 
 interface Asked {
-  readonly request: ChatRequest;
-  readonly signal: AbortSignal;
+  readonly deps: ChatDeps;
+  readonly health: HealthBook;
+  readonly request: RoadRequest;
+  /** Ends with the caller's signal, or when the reader leaves. */
+  readonly life: AbortController;
 }
 
-/** Turns whatever is thrown into the last event. */
-async function* guarded(deps: ChatDeps, health: HealthBook, asked: Asked): AsyncGenerator<ChatEvent> {
-  const { request, signal } = asked;
+async function* road(asked: Asked, signal: AbortSignal): AsyncGenerator<RoadEvent, void> {
+  const { deps, life } = asked;
+  const leave = (): void => life.abort(signal.reason);
+  if (signal.aborted) leave();
+  else signal.addEventListener("abort", leave, { once: true });
   try {
-    const agent = allowed(deps.directory, request);
-    const context = await hooked(deps, agent, request);
-    yield* answered(deps, health, { agent, request: { ...request, context }, signal });
+    const trip = await prepared(asked);
+    while (true) {
+      const next = await candidateOf(trip);
+      if ("failure" in next) {
+        yield refusal(asked, next.failure);
+        return;
+      }
+      const started: ChatEvent = startOf(next);
+      let first = true;
+      const events = runAttempt(deps, attemptOf(trip, next), life.signal);
+      let step = await events.next();
+      try {
+        for (; step.done !== true; step = await events.next()) {
+          if (first) yield started;
+          first = false;
+          if (step.value.type !== "start") yield step.value;
+        }
+      } finally {
+        if (step.done !== true) await left(events);
+      }
+      const last = concluded(trip, next, step.value);
+      if (last === undefined) continue;
+      if (first && last.type === "done") yield started;
+      yield last;
+      return;
+    }
   } catch (error) {
-    yield errorEvent(deps, request, thrown(deps, error, signal));
+    yield refusal(asked, thrown(deps, error, life.signal), life.signal.aborted);
+  } finally {
+    signal.removeEventListener("abort", leave);
   }
 }
 
-function thrown(deps: ChatDeps, error: unknown, signal: AbortSignal): ChatFailure & { readonly aborted?: boolean } {
-  if (signal.aborted) {
-    const reason: unknown = signal.reason;
-    return reason instanceof BeigeError ? { ...failureOf(reason), aborted: true } : { message: "aborted", aborted: true };
-  }
-  const known = asBeigeError(error);
-  if (known.code === "internal") deps.log.error("chat failed", { error: deps.secrets.redact(known.stack ?? known.message) });
-  return failureOf(known);
+/** The reader is gone, so nobody hears what its end throws. */
+const left = (events: AsyncGenerator<Shown, AttemptEnd>): Promise<unknown> =>
+  events.return({ end: "failed", failure: { message: "the reader left" } }).catch(() => undefined);
+
+/** A request under way. */
+interface Trip extends Asked, Admitted {
+  /** Absent where the text must be read, and for providers of another format. */
+  readonly wire?: WireRequest;
+  readonly context: () => ChatContext;
+  readonly bytes: (wire: boolean) => number;
+  readonly errors: Map<string, string>;
+  state: Fallback;
+  pass: number;
 }
 
-const failureOf = (error: BeigeError): ChatFailure => ({
-  code: error.code,
-  message: error.message,
-  ...(error.hint === undefined ? {} : { hint: error.hint }),
-  ...(error.retryAfterMs === undefined ? {} : { retryAfterMs: error.retryAfterMs }),
-});
-
-function errorEvent(deps: ChatDeps, request: ChatRequest, failed: ChatFailure & { readonly aborted?: boolean }): ChatEvent {
-  const { aborted = false, ...failure } = failed;
-  const message = deps.secrets.redact(failure.message);
-  const model = deps.directory.agentByUid(request.agent.uid)?.spec.model;
-  const blank: AssistantMessage = {
-    role: "assistant",
-    content: [],
-    api: "beige",
-    provider: model?.provider ?? "beige",
-    model: model?.id ?? "none",
-    usage: NO_USAGE,
-    stopReason: aborted ? "aborted" : "error",
-    errorMessage: message,
-    timestamp: deps.clock.now(),
+async function prepared(asked: Asked): Promise<Trip> {
+  const { deps, request } = asked;
+  const admitted = await recordedAdmission(asked);
+  const reads = request.agent !== undefined && (request.wire === undefined || (deps.hooks.reads?.(agentName(request)) ?? true));
+  const lazily = once(() => (typeof request.context === "function" ? request.context() : request.context));
+  const context = reads ? await hooked(asked, admitted, lazily()) : undefined;
+  const contextOf = context === undefined ? lazily : () => context;
+  const wire = reads || deps.relay === undefined ? undefined : request.wire;
+  const weight = { wire: once(() => wire?.bytes ?? jsonBytes(wire?.body)), context: once(() => jsonBytes(contextOf())) };
+  return {
+    ...asked,
+    ...admitted,
+    ...(wire === undefined ? {} : { wire }),
+    context: contextOf,
+    bytes: (asWire) => (asWire ? weight.wire() : weight.context()),
+    errors: new Map(),
+    state: startFallback(admitted.models.length),
+    pass: 1,
   };
-  return { type: "error", message: blank, failure: { ...failure, message } };
 }
 
-function allowed(directory: Directory, request: ChatRequest): Agent {
-  const name = nsName(request.agent.namespace, request.agent.name);
-  if (request.principal.kind === "viewer") throw new BeigeError("denied", "a viewer may not use models");
-  const agent = directory.agentByUid(request.agent.uid);
-  if (agent === undefined) throw new BeigeError("not_found", `agent '${name}' does not exist`, { hint: "beige get agents" });
-  if (agent.metadata.deletionTimestamp !== undefined) throw new BeigeError("denied", `agent '${name}' is being deleted`);
-  if (agent.spec.suspend) throw new BeigeError("denied", `agent '${name}' is suspended`, { hint: "set spec.suspend: false and apply" });
-  return agent;
+function once<T>(make: () => T): () => T {
+  let made: { readonly value: T } | undefined;
+  return () => (made ??= { value: make() }).value;
 }
 
-const rowOf = (request: ChatRequest, tool: string): AuditCall => ({
-  agent: nsName(request.agent.namespace, request.agent.name),
-  type: "llm",
-  tool,
-  args: [],
-  decision: "allowed",
-  target: "provider",
-  principal: request.principal.kind,
-  ...(request.session === undefined ? {} : { session: request.session }),
-});
+/** Who may not is written down, whichever door they came through. */
+async function recordedAdmission({ deps, request }: Asked): Promise<Admitted> {
+  try {
+    return admit(deps.directory, request);
+  } catch (error) {
+    const known = asBeigeError(error);
+    const { model } = request;
+    const row = rowOf(request, model === undefined ? "" : `${model.provider}/${model.id}`);
+    if (known.code === "denied") await deps.audit.denied(deps.random.uuid(), { ...row, decision: "denied" }, known.message);
+    throw error;
+  }
+}
 
 /** Hooks may refuse the request or change its last user text; what they answer is sent, not stored. */
-async function hooked(deps: ChatDeps, agent: Agent, request: ChatRequest): Promise<ChatContext> {
-  const text = lastUserText(request.context);
-  if (text === undefined) return request.context;
-  const name = nsName(request.agent.namespace, request.agent.name);
-  const said = await deps.hooks.prePrompt({ agent: name, text, ...(request.session === undefined ? {} : { session: request.session }) });
-  if (said === undefined) return request.context;
-  if ("text" in said) return said.text === text ? request.context : withLastUserText(request.context, said.text);
+async function hooked({ deps, request }: Asked, { models }: Admitted, context: ChatContext): Promise<ChatContext> {
+  const text = lastUserText(context);
+  if (text === undefined) return context;
+  const session = request.session === undefined ? {} : { session: request.session };
+  const said = await deps.hooks.prePrompt({ agent: agentName(request), text, ...session });
+  if (said === undefined) return context;
+  if ("text" in said) return said.text === text ? context : withLastUserText(context, said.text);
   const reason = deps.secrets.redact(said.deny);
-  const { provider, id } = agent.spec.model;
-  await deps.audit.denied(deps.random.uuid(), { ...rowOf(request, `${provider}/${id}`), decision: "denied" }, reason);
+  const first = models[0];
+  const tool = first === undefined ? "" : `${first.provider.metadata.name}/${first.model.id}`;
+  await deps.audit.denied(deps.random.uuid(), { ...rowOf(request, tool), decision: "denied" }, reason);
   throw new BeigeError("denied", `prompt refused: ${reason}`);
 }
 
-interface Run {
-  readonly agent: Agent;
-  readonly request: ChatRequest;
-  readonly signal: AbortSignal;
+interface Next extends Candidate {
+  readonly index: number;
+  readonly wire?: WireRequest;
 }
 
-interface Candidate {
-  readonly provider: Provider;
-  readonly model: ModelFacts;
-}
-
-async function* answered(deps: ChatDeps, health: HealthBook, run: Run): AsyncGenerator<ChatEvent> {
-  const models = candidatesOf(deps.directory, run.agent, run.request.override);
+/** Who is asked next, after the pause that comes before a later pass. */
+async function candidateOf(trip: Trip): Promise<Next | { readonly failure: ChatFailure }> {
+  const { deps, health, models, life } = trip;
   const coolingUntil = (index: number): number | undefined => {
     const { provider, model } = at(models, index);
     return health.coolingUntil(provider.metadata.name, model.id);
   };
-  let state: Fallback = startFallback(models.length);
-  let pass = 1;
-  const errors = new Map<string, string>();
   while (true) {
-    const step = nextStep(state, coolingUntil, deps.clock.now());
-    if (step.next === "exhausted") throw exhausted(run.agent, step, errors);
-    if (step.pass > pass) await deps.clock.sleep(pauseMs(step.pass, deps.random.float()), run.signal);
-    pass = step.pass;
-    const candidate = at(models, step.model);
-    const end = yield* oneAttempt(deps, run, { ...candidate, fallback: step.model > 0 });
-    const name = candidate.provider.metadata.name;
-    if (end.end === "answered") {
-      health.answered(name, candidate.model.id);
-      afterwards(deps, run, { first: at(models, 0), message: end.message });
-      yield { type: "done", message: end.message };
-      return;
-    }
-    const verdict = judge(end.failure);
-    if (end.failure.code === undefined) {
-      health.failed(name, candidate.model.id, {
-        message: end.failure.message,
-        ...(verdict.next === "fallback" && verdict.coolMs !== undefined ? { coolMs: verdict.coolMs } : {}),
-      });
-    }
-    if (end.end === "cut") {
-      yield { type: "error", message: end.message, failure: end.failure };
-      return;
-    }
-    if (verdict.next === "stop") throw stopped(candidate, end.failure, verdict.code);
-    deps.log.warn("model failed", {
-      provider: name,
-      model: candidate.model.id,
-      pass,
-      status: end.failure.status,
-      error: end.failure.message,
-    });
-    errors.set(`${name}/${candidate.model.id}`, end.failure.message);
-    state = afterFailure(step.state, step.model);
+    const step = nextStep(trip.state, coolingUntil, deps.clock.now());
+    if (step.next === "exhausted") return { failure: exhausted(whose(trip), step, trip.errors) };
+    trip.state = step.state;
+    if (step.next === "wait") await deps.clock.sleep(step.ms, life.signal);
+    else if (step.pass > trip.pass) await deps.clock.sleep(pauseMs(step.pass, deps.random.float()), life.signal);
+    trip.pass = step.state.pass;
+    if (step.next === "wait") continue;
+    const found = at(models, step.model);
+    const wire = trip.wire !== undefined && found.provider.spec.api === trip.wire.api ? cappedWire(trip.wire, found) : undefined;
+    return { ...found, index: step.model, ...(wire === undefined ? {} : { wire }) };
   }
 }
+
+const whose = ({ agent, models, request }: Trip): string =>
+  agent === undefined ? `${at(models, 0).provider.metadata.name}/${at(models, 0).model.id}` : `of agent '${agentName(request)}'`;
 
 function at(models: readonly Candidate[], index: number): Candidate {
   const found = models[index];
@@ -204,88 +201,76 @@ function at(models: readonly Candidate[], index: number): Candidate {
   return found;
 }
 
-async function* oneAttempt(deps: ChatDeps, run: Run, candidate: Candidate & { readonly fallback: boolean }): ReturnType<typeof runAttempt> {
-  const { request, signal } = run;
-  const { provider, model } = candidate;
-  const inner: AttemptDeps = deps;
-  const started: ChatEvent = { type: "start", provider: provider.metadata.name, model: model.id, fallback: candidate.fallback };
-  const events = runAttempt(
-    inner,
-    {
-      call: deps.random.uuid(),
-      row: { ...rowOf(request, `${provider.metadata.name}/${model.id}`), model: model.id },
-      provider,
-      model,
-      context: request.context,
-      options: clamped(request.options, model),
-    },
-    signal,
-  );
-  // The provider's own start says nothing; ours names who answers.
-  let first = true;
-  try {
-    while (true) {
-      const next = await events.next();
-      if (next.done === true) return next.value;
-      if (first) yield started;
-      first = false;
-      if (next.value.type !== "start") yield next.value;
-    }
-  } finally {
-    await events.return({ end: "failed", failure: { message: "the reader left" } });
-  }
-}
-
-const clamped = (options: ChatOptions, model: ModelFacts): ChatOptions => ({
-  ...options,
-  thinking: model.reasoning ? options.thinking : "off",
-  maxTokens: Math.min(options.maxTokens ?? model.maxTokens, model.maxTokens),
+const startOf = ({ provider, model, index, wire }: Next): ChatEvent => ({
+  type: "start",
+  provider: provider.metadata.name,
+  model: model.id,
+  fallback: index > 0,
+  ...(wire === undefined ? {} : { wire: true }),
 });
 
-/** Observers: never waited for, never heard of. */
-function afterwards(deps: ChatDeps, run: Run, what: { readonly first: Candidate; readonly message: AssistantMessage }): void {
-  const { request } = run;
-  const { message, first } = what;
-  const agent = nsName(request.agent.namespace, request.agent.name);
-  const who = { agent, ...(request.session === undefined ? {} : { session: request.session }) };
-  const quiet = (error: unknown): void => deps.log.warn("hook failed", { error: deps.secrets.redact(String(error)) });
-  const from = `${first.provider.metadata.name}/${first.model.id}`;
-  const to = `${message.provider}/${message.model}`;
-  deps.hooks.postResponse({ ...who, text: answerText(message), provider: message.provider, model: message.model }).catch(quiet);
-  if (from !== to) deps.hooks.modelSwitched({ ...who, from, to }).catch(quiet);
+function attemptOf({ deps, request, context, bytes }: Trip, { provider, model, wire }: Next): Attempt {
+  const { principal, agent, session } = request;
+  const options = clamped(request.options, model);
+  const key = "key" in principal ? principal.key : undefined;
+  return {
+    row: { ...rowOf(request, `${provider.metadata.name}/${model.id}`), model: model.id },
+    provider,
+    model,
+    context,
+    options,
+    ...(wire === undefined ? {} : { wire }),
+    spend: {
+      call: deps.random.uuid(),
+      ...(agent === undefined ? {} : { agent }),
+      ...(key === undefined ? {} : { key }),
+      ...(session === undefined ? {} : { session }),
+    },
+    weight: () => ({
+      bytes: bytes(wire !== undefined),
+      output: wire === undefined ? (options.maxTokens ?? model.maxTokens) : longestAnswer(wire, model),
+    }),
+  };
 }
 
-function exhausted(
-  agent: Agent,
-  step: { readonly allCooling: boolean; readonly retryAfterMs?: number },
-  errors: ReadonlyMap<string, string>,
-): BeigeError {
-  const name = nsName(agent.metadata.namespace, agent.metadata.name);
-  const why = [...errors].map(([model, error]) => `${model}: ${error}`).join("; ");
-  const details = step.retryAfterMs === undefined ? {} : { retryAfterMs: step.retryAfterMs };
-  if (step.allCooling) {
-    const seconds = Math.ceil((step.retryAfterMs ?? 0) / 1000);
-    return new BeigeError("exhausted", `every model of agent '${name}' is cooling down for ${seconds} s${why === "" ? "" : ` (${why})`}`, {
-      ...details,
-      hint: "try again then, or add spec.fallbacks",
-    });
+/** The last event, or nothing while somebody else may answer. */
+function concluded(trip: Trip, next: Next, end: AttemptEnd): (ChatEvent & { readonly type: "done" | "error" }) | undefined {
+  const { deps, health } = trip;
+  const { provider, model } = next;
+  const { name } = provider.metadata;
+  if (end.end === "answered") {
+    health.answered(name, model.id);
+    afterwards(trip, next, end.message);
+    return { type: "done", message: end.message };
   }
-  return new BeigeError("unavailable", `no model of agent '${name}' answered (${why})`, {
-    ...details,
-    hint: "beige get providers -o wide",
-  });
+  const { failure } = end;
+  const verdict = judge(failure);
+  const cool = verdict.next === "fallback" && verdict.coolMs !== undefined ? { coolMs: verdict.coolMs } : {};
+  // What the request itself has wrong says nothing of the model.
+  const faultless = failure.code !== undefined || (verdict.next === "stop" && verdict.code === "invalid");
+  if (!faultless) health.failed(name, model.id, { message: failure.message, ...cool });
+  if (end.end === "cut") return { type: "error", message: end.message, failure };
+  const passed = untold(trip, next, failure);
+  if (verdict.next === "stop" && !passed) return refusal(trip, stopped(next, failure, verdict.code));
+  deps.log.warn("model failed", { provider: name, model: model.id, pass: trip.pass, status: failure.status, error: failure.message });
+  trip.errors.set(`${name}/${model.id}`, failure.message);
+  trip.state = passed ? without(trip.state, next.index) : afterFailure(trip.state, next.index);
+  return undefined;
 }
 
-const HINTS: Partial<Record<string, (provider: string) => string>> = {
-  denied: (provider) => `check spec.apiKey: beige describe provider ${provider}`,
-  not_found: () => "check the model's id and the provider's baseUrl",
-};
+/** A body that cannot be said in this provider's format may still be answered by those of its own. */
+const untold = ({ wire, models }: Trip, next: Next, { code }: ChatFailure): boolean =>
+  wire !== undefined && next.wire === undefined && code === "invalid" && models.some(({ provider }) => provider.spec.api === wire.api);
 
-function stopped(candidate: Candidate, failure: ChatFailure, code: BeigeError["code"]): BeigeError {
-  const name = candidate.provider.metadata.name;
-  const hint = failure.hint ?? (failure.overflow === true ? "start a new session: beige prompt AGENT --new TEXT" : HINTS[code]?.(name));
-  return new BeigeError(code, `${name}/${candidate.model.id}: ${failure.message}`, {
-    ...(hint === undefined ? {} : { hint }),
-    ...(failure.retryAfterMs === undefined ? {} : { retryAfterMs: failure.retryAfterMs }),
-  });
+/** Observers: never waited for, never heard of. */
+function afterwards({ deps, request, models }: Trip, next: Next, message: AssistantMessage): void {
+  if (request.agent === undefined) return;
+  const { session } = request;
+  const who = { agent: agentName(request), ...(session === undefined ? {} : { session }) };
+  const quiet = (error: unknown): void => deps.log.warn("hook failed", { error: deps.secrets.redact(String(error)) });
+  const name = ({ provider, model }: Candidate): string => `${provider.metadata.name}/${model.id}`;
+  const [from, to] = [name(at(models, 0)), name(next)];
+  if (next.wire === undefined)
+    deps.hooks.postResponse({ ...who, text: answerText(message), provider: message.provider, model: message.model }).catch(quiet);
+  if (from !== to) deps.hooks.modelSwitched({ ...who, from, to }).catch(quiet);
 }

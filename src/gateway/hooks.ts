@@ -21,6 +21,9 @@ export interface HookRunner {
   observeCall(input: Input<"postToolCall">): Promise<void>;
   /** The text as the last transform left it. */
   prePrompt(input: Input<"prePrompt">): Promise<{ readonly deny: string } | { readonly text: string }>;
+  /** Whether any hook reads or changes the text of requests and answers. */
+  reads(): boolean;
+  onToolStart(input: Input<"onToolStart">): Promise<void>;
   postResponse(input: Input<"postResponse">): Promise<void>;
   modelSwitched(input: Input<"modelSwitched">): Promise<void>;
 }
@@ -40,7 +43,7 @@ const denied = (answer: unknown): string | undefined => {
 
 type Say = (text: string) => string;
 type Guard = <T>(plugin: string, name: string, run: () => Promise<T>) => Promise<{ readonly value: T } | { readonly deny: string }>;
-type Observed = "postToolCall" | "postResponse" | "modelSwitched";
+type Observed = "postToolCall" | "onToolStart" | "postResponse" | "modelSwitched";
 type Observe = <K extends Observed>(name: K, input: Input<K>) => Promise<void>;
 
 const guardOf =
@@ -105,7 +108,9 @@ export function createHooks(deps: HookDeps): HookRunner {
       }
       return { text };
     },
+    reads: () => deps.plugins.hooks().some(({ hooks }) => hooks.prePrompt !== undefined || hooks.postResponse !== undefined),
     observeCall: (input) => observe("postToolCall", input),
+    onToolStart: (input) => observe("onToolStart", input),
     postResponse: (input) => observe("postResponse", input),
     modelSwitched: (input) => observe("modelSwitched", input),
   };

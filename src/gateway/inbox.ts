@@ -1,5 +1,6 @@
 // Messages that were accepted and are not answered yet: on the shelf before anybody is told, off it at their end.
 import type { AgentId, Principal } from "../core/call.ts";
+import type { SessionSettings } from "../core/session.ts";
 import type { Clock, Random, Shelf } from "../core/world.ts";
 
 const PREFIX = "inbox/";
@@ -12,6 +13,8 @@ export interface InboxRow {
   readonly text: string;
   readonly principal: Principal;
   readonly fresh: boolean;
+  /** As they were when the message was accepted: what is set later holds for later messages. */
+  readonly settings?: SessionSettings;
 }
 
 export interface Inbox {

@@ -81,6 +81,10 @@ function held(line: Line, waitedMs: number): Slot {
 async function take(line: Line, how: { readonly limit: number; readonly clock: Clock }, signal: AbortSignal): Promise<Slot> {
   signal.throwIfAborted();
   line.limit = how.limit;
+  if (line.waiting.size === 0 && (unlimited(line.limit) || line.used < line.limit)) {
+    line.used += 1;
+    return held(line, 0);
+  }
   const since = how.clock.monotonic();
   const turn = Promise.withResolvers<void>();
   const waiter: Waiter = { grant: turn.resolve };

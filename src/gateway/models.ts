@@ -2,11 +2,15 @@
 import { BeigeError } from "../core/errors.ts";
 import { nsName, type Agent, type Provider } from "../core/resource.ts";
 import type { Directory } from "../core/world.ts";
+import type { ChatOptions } from "../core/chat.ts";
+import type { ModelName, WireApi, WireRequest } from "../core/road.ts";
 import type { ModelFacts } from "../../schemas/types.ts";
 
-export interface ModelName {
-  readonly provider: string;
-  readonly id: string;
+export type { ModelName } from "../core/road.ts";
+
+export interface Candidate {
+  readonly provider: Provider;
+  readonly model: ModelFacts;
 }
 
 /** What is assumed of a model that its Provider does not list. */
@@ -36,16 +40,54 @@ export function namesOf(agent: Agent, override: ModelName | undefined): readonly
 }
 
 /** A fallback whose Provider is gone is passed over; an agent with none left is told. */
-export function candidatesOf(
-  directory: Directory,
-  agent: Agent,
-  override: ModelName | undefined,
-): readonly { readonly provider: Provider; readonly model: ModelFacts }[] {
+export function candidatesOf(directory: Directory, agent: Agent, override: ModelName | undefined): readonly Candidate[] {
   const names = namesOf(agent, override);
   const found = names.flatMap((name) => {
     const provider = directory.provider(name.provider);
     return provider === undefined ? [] : [{ provider, model: factsOf(provider, name.id) }];
   });
   if (found.length > 0) return found;
-  throw new BeigeError("not_found", `provider '${names[0]?.provider ?? ""}' does not exist`, { hint: "beige get providers" });
+  throw noProvider(names[0]?.provider ?? "");
+}
+
+const noProvider = (name: string): BeigeError =>
+  new BeigeError("not_found", `provider '${name}' does not exist`, { hint: "beige get providers" });
+
+/** The only candidate of a request without an agent. */
+export function oneModel(directory: Directory, name: ModelName): Candidate {
+  const provider = directory.provider(name.provider);
+  if (provider === undefined) throw noProvider(name.provider);
+  return { provider, model: factsOf(provider, name.id) };
+}
+
+export const clamped = (options: ChatOptions, model: ModelFacts): ChatOptions => ({
+  ...options,
+  thinking: model.reasoning ? options.thinking : "off",
+  maxTokens: Math.min(options.maxTokens ?? model.maxTokens, model.maxTokens),
+});
+
+/** Where each format says how long the answer may get. */
+const LENGTHS: Readonly<Record<WireApi, readonly string[]>> = {
+  "openai-completions": ["max_completion_tokens", "max_tokens"],
+  "openai-responses": ["max_output_tokens"],
+  "anthropic-messages": ["max_tokens"],
+};
+
+const countIn = (body: WireRequest["body"], field: string): number | undefined => {
+  const value = body[field];
+  return typeof value === "number" && Number.isFinite(value) && value > 0 ? value : undefined;
+};
+
+/** The body with no longer answer than a listed model gives; of one that is not listed nobody knows. */
+export function cappedWire(wire: WireRequest, { provider, model }: Candidate): WireRequest {
+  if (!provider.spec.models.includes(model)) return wire;
+  const over = LENGTHS[wire.api].filter((field) => (countIn(wire.body, field) ?? 0) > model.maxTokens);
+  if (over.length === 0) return wire;
+  return { ...wire, body: { ...wire.body, ...Object.fromEntries(over.map((field) => [field, model.maxTokens])) } };
+}
+
+/** The most tokens that may come for a body: as many as it asks for, as often as it asks. */
+export function longestAnswer(wire: WireRequest, model: ModelFacts): number {
+  const asked = LENGTHS[wire.api].flatMap((field) => countIn(wire.body, field) ?? []);
+  return (asked.length === 0 ? model.maxTokens : Math.max(...asked)) * (countIn(wire.body, "n") ?? 1);
 }

@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import * as w from "../../test/llm/world.ts";
 import type { LiveSession, SessionOptions, SessionRuntime } from "../core/chat.ts";
 import type { Clock } from "../core/world.ts";
+import { createSessionFiles } from "../adapters/pi/transcript.ts";
 import { createFeed } from "./feed.ts";
 import { createBook, IDLE_MS, type Lent } from "./sessions.ts";
 import { createWatchdog, QUIET_MS } from "./watchdog.ts";
@@ -39,12 +40,14 @@ function setting(): {
   const opened: SessionOptions[] = [];
   let disposed = 0;
   const runtime: SessionRuntime = {
+    files: createSessionFiles(),
     open: (options) => {
       opened.push(options);
       const live: LiveSession = {
         file: options.file ?? `${options.folder}/${options.id}.jsonl`,
         inbox: new Set(),
         prompt: () => Promise.reject(new Error("unused")),
+        say: () => false,
         last: () => undefined,
         dispose: () => (disposed += 1),
       };

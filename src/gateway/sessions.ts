@@ -1,16 +1,25 @@
 // Conversations by agent and key: an index on the shelf, files below BEIGE_HOME, and the few that are in memory.
-import { createHash } from "node:crypto";
 import { BeigeError } from "../core/errors.ts";
 import { sessionFolder } from "../core/paths.ts";
 import type { ChatContext, ChatEvent, ChatOptions, LiveSession, SessionRuntime, SessionTool } from "../core/chat.ts";
 import type { Agent } from "../core/resource.ts";
+import type { SessionDraft } from "../core/session.ts";
 import type { Clock, Directory, Log, Random, Shelf } from "../core/world.ts";
-import { candidatesOf } from "./models.ts";
+import type { ModelFacts } from "../../schemas/types.ts";
+import { leftSession } from "./left.ts";
+import { candidatesOf, type ModelName } from "./models.ts";
 import { systemPrompt, type PackageOf } from "./prompt.ts";
+import { hashOf } from "./settings.ts";
 
 export const DEFAULT_SESSION = "cli:default";
 /** A conversation that nobody used for this long leaves memory; its file stays. */
 export const IDLE_MS = 10 * 60_000;
+
+/** Where an agent's folder is in its sandbox. */
+const CWD = "/workspace";
+const TITLE_MAX = 80;
+/** Share of the model's window at which a conversation is summarised where nothing else is said. */
+const FULL = 0.9;
 
 const KEY = /^[a-z][a-z0-9_-]{0,31}(?::[\x21-\x39\x3b-\x7e]{1,128}){1,2}$/;
 
@@ -22,8 +31,6 @@ export function sessionKey(key: string): string {
   });
 }
 
-/** Keys may hold anything printable: names of rows and files are made of their hash. */
-const hashOf = (key: string): string => createHash("sha256").update(key).digest("hex").slice(0, 16);
 const rowKey = (uid: string, key: string): string => `session/${uid}/${hashOf(key)}`;
 
 export interface SessionRow {
@@ -36,6 +43,17 @@ export interface SessionRow {
   readonly startedBy?: string;
   /** Why its older history is not in it. */
   readonly note?: string;
+  /** First words of its first message. */
+  readonly title?: string;
+}
+
+export interface Opening {
+  readonly key: string;
+  readonly inbox: string;
+  readonly fresh: boolean;
+  /** Asked first: its window says when the conversation is too long. */
+  readonly model?: ModelName;
+  readonly text?: string;
 }
 
 /** What one turn lends to its session while it runs. */
@@ -53,9 +71,16 @@ export interface Held {
 }
 
 export interface SessionBook {
-  open(agent: Agent, ask: { readonly key: string; readonly inbox: string; readonly fresh: boolean }, lent: Lent): Promise<Held>;
+  open(agent: Agent, ask: Opening, lent: Lent): Promise<Held>;
   /** Takes all conversations of an agent out of memory; all agents when absent. */
   close(uid?: string): void;
+  row(uid: string, key: string): SessionRow | undefined;
+  /** A row for a session that is made without a turn, or whose file was added to; it is read again at its next use. */
+  write(agent: Agent, key: string, file: string): void;
+  /** Name and folder of the file of a session that may not be there yet. */
+  draft(agent: Agent, key: string): SessionDraft;
+  /** Out of memory and out of the index. */
+  forget(uid: string, key: string): void;
   rows(uid: string): readonly SessionRow[];
   readonly inMemory: () => number;
 }
@@ -75,6 +100,7 @@ export interface BookDeps {
 interface Entry {
   readonly uid: string;
   readonly generation: number;
+  readonly model: string;
   readonly live: LiveSession;
   readonly lend: (lent: Lent | undefined) => void;
   timer?: { cancel(): void };
@@ -97,7 +123,7 @@ export function createBook(deps: BookDeps): SessionBook {
       const anew = ask.fresh && known?.startedBy !== ask.inbox;
       const held = entries.get(at);
       // A changed agent has other instructions or tools: the conversation is read again from its file.
-      if (held !== undefined && (anew || held.generation !== agent.metadata.generation)) drop(at);
+      if (held !== undefined && (anew || held.generation !== agent.metadata.generation || held.model !== modelKey(ask))) drop(at);
       const entry = entries.get(at) ?? (await load(deps, agent, { ask, at, known: anew ? undefined : known }));
       entries.set(at, entry);
       entry.timer?.cancel();
@@ -106,6 +132,7 @@ export function createBook(deps: BookDeps): SessionBook {
         live: entry.live,
         release() {
           entry.lend(undefined);
+          touch(deps, at);
           entry.timer = deps.clock.after(IDLE_MS, () => drop(at));
         },
         discard: () => drop(at),
@@ -113,6 +140,24 @@ export function createBook(deps: BookDeps): SessionBook {
     },
     close(uid) {
       for (const [at, entry] of entries) if (uid === undefined || entry.uid === uid) drop(at);
+    },
+    row: (uid, key) => readRow(deps.shelf, rowKey(uid, key)),
+    write(agent, key, file) {
+      const at = rowKey(agent.metadata.uid, key);
+      drop(at);
+      const known = readRow(deps.shelf, at);
+      const now = deps.clock.now();
+      const id = known?.id ?? file.slice(file.lastIndexOf("/") + 1).replace(/\.jsonl$/, "");
+      deps.shelf.set(at, JSON.stringify({ createdAt: now, ...known, key, id, file, updatedAt: now }), true);
+    },
+    draft(agent, key) {
+      const known = readRow(deps.shelf, rowKey(agent.metadata.uid, key));
+      const folder = sessionFolder(deps.home, agent.metadata);
+      return { folder, cwd: CWD, ...(known === undefined ? { id: newId(deps, key) } : { id: known.id, file: known.file }) };
+    },
+    forget(uid, key) {
+      drop(rowKey(uid, key));
+      deps.shelf.delete(rowKey(uid, key));
     },
     rows: (uid) => deps.shelf.list(`session/${uid}/`).flatMap((row) => parseRow(row.value) ?? []),
     inMemory: () => entries.size,
@@ -129,10 +174,19 @@ function parseRow(text: string | undefined): SessionRow | undefined {
   }
 }
 
+const modelKey = (ask: Opening): string => (ask.model === undefined ? "" : `${ask.model.provider}/${ask.model.id}`);
+
+const newId = (deps: BookDeps, key: string): string => `${hashOf(key)}-${deps.clock.now().toString(36)}-${deps.random.hex(4)}`;
+
+function touch(deps: BookDeps, at: string): void {
+  const row = readRow(deps.shelf, at);
+  if (row !== undefined) deps.shelf.set(at, JSON.stringify({ ...row, updatedAt: deps.clock.now() }));
+}
+
 const readRow = (shelf: Shelf, at: string): SessionRow | undefined => parseRow(shelf.get(at));
 
 interface Loading {
-  readonly ask: { readonly key: string; readonly inbox: string; readonly fresh: boolean };
+  readonly ask: Opening;
   readonly at: string;
   readonly known: SessionRow | undefined;
 }
@@ -140,22 +194,20 @@ interface Loading {
 async function load(deps: BookDeps, agent: Agent, loading: Loading): Promise<Entry> {
   const { ask, at, known } = loading;
   const loan: { lent?: Lent } = {};
-  const id = known?.id ?? `${hashOf(ask.key)}-${deps.clock.now().toString(36)}-${deps.random.hex(4)}`;
+  // Its index went with the store.
+  const file = known ?? (ask.fresh ? undefined : await leftSession(deps.home, agent, hashOf(ask.key)));
+  const model = modelOf(deps, agent, ask);
+  const id = file?.id ?? newId(deps, ask.key);
   const live = await deps.runtime.open({
     folder: sessionFolder(deps.home, agent.metadata),
     id,
-    ...(known === undefined ? {} : { file: known.file }),
+    ...(file === undefined ? {} : { file: file.file }),
     systemPrompt: systemPrompt(agent, deps.packageOf),
-    cwd: "/workspace",
+    cwd: CWD,
     tools: toolsOf(deps, agent, loan),
     thinking: agent.spec.model.thinking,
-    model: candidatesOf(deps.directory, agent, undefined)[0]?.model ?? {
-      id: agent.spec.model.id,
-      contextWindow: 128_000,
-      maxTokens: 8192,
-      input: ["text"],
-      reasoning: false,
-    },
+    model,
+    compactAt: Math.min(agent.spec.model.compactAt ?? Number.POSITIVE_INFINITY, Math.floor(model.contextWindow * FULL)),
     stream: (context, options, signal) => lender(loan).stream(context, options, signal),
   });
   if (live.note !== undefined) deps.log.warn("session repaired", { agent: agent.metadata.name, session: ask.key, note: live.note });
@@ -168,11 +220,28 @@ async function load(deps: BookDeps, agent: Agent, loading: Loading): Promise<Ent
     updatedAt: now,
     ...(ask.fresh ? { startedBy: ask.inbox } : known?.startedBy === undefined ? {} : { startedBy: known.startedBy }),
     ...(live.note === undefined ? {} : { note: live.note }),
+    ...titleOf(known, ask),
   };
   // Before the first message goes in: a crash after that finds the file.
   deps.shelf.set(at, JSON.stringify(row), true);
-  return { uid: agent.metadata.uid, generation: agent.metadata.generation, live, lend: (lent) => lendTo(loan, lent) };
+  const { uid, generation } = agent.metadata;
+  return { uid, generation, model: modelKey(ask), live, lend: (lent) => lendTo(loan, lent) };
 }
+
+function titleOf(known: SessionRow | undefined, ask: Opening): { readonly title?: string } {
+  if (known?.title !== undefined) return { title: known.title };
+  const text = ask.text?.trim().replaceAll(/\s+/g, " ").slice(0, TITLE_MAX);
+  return text === undefined || text === "" ? {} : { title: text };
+}
+
+const modelOf = (deps: BookDeps, agent: Agent, ask: Opening): ModelFacts =>
+  candidatesOf(deps.directory, agent, ask.model)[0]?.model ?? {
+    id: agent.spec.model.id,
+    contextWindow: 128_000,
+    maxTokens: 8192,
+    input: ["text"],
+    reasoning: false,
+  };
 
 const lendTo = (loan: { lent?: Lent }, lent: Lent | undefined): void => {
   if (lent === undefined) delete loan.lent;

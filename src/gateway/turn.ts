@@ -5,9 +5,12 @@ import { answerText } from "../core/draft.ts";
 import { nsName, type Agent } from "../core/resource.ts";
 import type { Audit, AuditCall } from "../core/audit.ts";
 import type { CallTool } from "../core/call.ts";
-import type { AssistantMessage, ChatEvent, ChatFailure, SessionEvent, SessionTool, Usage } from "../core/chat.ts";
+import type { AssistantMessage, ChatEvent, ChatFailure, LiveSession, SessionEvent, SessionTool, Usage } from "../core/chat.ts";
+import type { Hooks } from "../core/plugin.ts";
+import type { RoadEvent } from "../core/road.ts";
 import type { TurnEvent } from "../core/turn.ts";
 import type { Clock, Log, Random } from "../core/world.ts";
+import { principalName } from "../core/who.ts";
 import type { Chat } from "./chat.ts";
 import type { Feed } from "./feed.ts";
 import type { InboxRow } from "./inbox.ts";
@@ -27,6 +30,7 @@ export interface TurnDeps {
   readonly random: Random;
   readonly log: Log;
   readonly deadlineMs: number;
+  readonly hooks?: { readonly onToolStart: NonNullable<Hooks["onToolStart"]> };
 }
 
 export interface Job {
@@ -34,6 +38,12 @@ export interface Job {
   readonly feed: Feed;
   /** Ends the turn with its reason. */
   readonly controller: AbortController;
+  /** The conversation, while its turn runs. */
+  live?: LiveSession;
+  /** What was put into the turn while it ran; a row leaves it when it is in the conversation. */
+  readonly put: Map<string, InboxRow>;
+  /** Rows that the turn has taken in besides its own. */
+  readonly taken: InboxRow[];
 }
 
 const auditRow = (job: Job): AuditCall => ({
@@ -43,7 +53,7 @@ const auditRow = (job: Job): AuditCall => ({
   args: [],
   decision: "allowed",
   target: "gateway",
-  principal: job.row.principal.kind,
+  principal: principalName(job.row.principal),
   session: job.row.session,
 });
 
@@ -131,14 +141,18 @@ interface Watched extends Running {
 async function inSession(deps: TurnDeps, watched: Watched): Promise<TurnEvent> {
   const { agent, job, told } = watched;
   const { row, controller } = job;
-  const held = await deps.book.open(agent, { key: row.session, inbox: row.id, fresh: row.fresh }, lentOf(deps, watched));
+  const model = row.settings?.model;
+  const opening = { key: row.session, inbox: row.id, fresh: row.fresh, text: row.text, ...(model === undefined ? {} : { model }) };
+  const held = await deps.book.open(agent, opening, lentOf(deps, watched));
   let healthy = false;
   try {
+    job.live = held.live;
     const message = await answer(deps, held, watched);
     healthy = true;
     controller.signal.throwIfAborted();
     return message.stopReason === "error" || message.stopReason === "aborted" ? failedEvent(message, told) : doneEvent(message, told);
   } finally {
+    delete job.live;
     if (healthy) held.release();
     else held.discard();
   }
@@ -163,8 +177,16 @@ async function answer(deps: TurnDeps, held: Held, watched: Watched): Promise<Ass
 
 function forward(job: Job, event: SessionEvent, watchdog: Watchdog): void {
   watchdog.touch();
+  if (event.type === "user") taken(job, event.inbox);
   if (job.feed.push(event)) return;
   job.controller.abort(new BeigeError("exhausted", "the reader of the turn is too slow"));
+}
+
+function taken(job: Job, inbox: string): void {
+  const row = job.put.get(inbox);
+  if (row === undefined) return;
+  job.put.delete(inbox);
+  job.taken.push(row);
 }
 
 /** What the session uses while this turn runs: the model road and the tool door. */
@@ -177,19 +199,25 @@ function lentOf(deps: TurnDeps, watched: Watched): Lent {
   };
 }
 
-const chatRequest = (job: Job, context: Parameters<Lent["stream"]>[0], options: Parameters<Lent["stream"]>[1]): Parameters<Chat>[0] => ({
-  agent: job.row.agent,
-  principal: job.row.principal,
-  session: job.row.session,
-  context,
-  options: { ...options, session: job.row.session },
-});
+function chatRequest(job: Job, context: Parameters<Lent["stream"]>[0], options: Parameters<Lent["stream"]>[1]): Parameters<Chat>[0] {
+  const { agent, principal, session, settings } = job.row;
+  return {
+    agent,
+    principal,
+    session,
+    context,
+    options: { ...options, session, ...(settings?.thinking === undefined ? {} : { thinking: settings.thinking }) },
+    ...(settings?.model === undefined ? {} : { model: settings.model }),
+  };
+}
 
 /** Passes the stream on, and keeps what the loop does not tell: usage, who answered, why not. */
-async function* heard(watched: Watched, events: AsyncIterable<ChatEvent>): AsyncGenerator<ChatEvent> {
+async function* heard(watched: Watched, events: AsyncIterable<RoadEvent>): AsyncGenerator<ChatEvent> {
   const busy = watched.watchdog.busy();
   try {
     for await (const event of events) {
+      // Bytes are for those who sent bytes.
+      if (event.type === "wire") continue;
       note(watched, event);
       yield event;
     }
@@ -210,12 +238,22 @@ function note({ job, told }: Watched, event: ChatEvent): void {
   if (event.type === "done") delete told.failure;
 }
 
+/** Never waited for. */
+function observe(deps: TurnDeps, job: Job, tool: { readonly name: string; readonly params: Readonly<Record<string, unknown>> }): void {
+  const { agent, session, settings } = job.row;
+  const said = { agent: nsName(agent.namespace, agent.name), session, tool: tool.name, args: tool.params };
+  deps.hooks
+    ?.onToolStart({ ...said, verbose: settings?.verbose === true })
+    .catch((error: unknown) => deps.log.warn("hook failed", { hook: "onToolStart", error: asBeigeError(error).message }));
+}
+
 const runTool =
   (deps: TurnDeps, job: Job, tool: { readonly name: string; readonly params: Readonly<Record<string, unknown>> }): SessionTool["run"] =>
   async (_id, _params, signal) => {
     const { agent, session } = job.row;
     const both = AbortSignal.any([signal, job.controller.signal]);
     both.throwIfAborted();
+    observe(deps, job, tool);
     const result = await deps.call(
       {
         principal: { kind: "agent", uid: agent.uid, attribution: "direct" },

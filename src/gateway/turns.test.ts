@@ -61,7 +61,7 @@ test("a model that asks for the host's own tools gets nothing of them, and words
   const calls: unknown[] = [];
   const providers = [w.provider("p", { api: "openai-completions", baseUrl: wire.url })];
   const at = rig({ providers, call: (request) => (calls.push(request), w.echoCall(request)) });
-  for (const text of [`!touch ${trap}`, "/skill:x", "/new", "$HOME"]) {
+  for (const text of [`!touch ${trap}`, "/skill:x", "/compact", "$HOME"]) {
     expect(answer(await at.say(text))).toBe("ok");
     expect(JSON.stringify(wire.asked.at(-1)?.body["messages"])).toContain(text);
   }

@@ -35,6 +35,15 @@ function fieldsOf(schema: Schema, path = ""): readonly (Leaf & { readonly leaf: 
 
 const specs = [...SCHEMAS].map(([kind, schema]) => ({ kind, fields: fieldsOf(resolve(schema).properties?.["spec"] ?? {}) }));
 
+const BUDGET: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(
+    ["daily", "monthly"].flatMap((period) =>
+      ["usd", "tokens", "requests"].map((measure) => [`budget.${period}.${measure}`, `src/core/budget.ts ${measure}`]),
+    ),
+  ),
+  "budget.unknownPrice": "src/core/budget.ts unknownPrice",
+};
+
 /** What makes each leaf act: a room and the word that it reads. `only`: this version has one value. */
 const ACTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   Provider: {
@@ -44,6 +53,7 @@ const ACTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     "apiKey.env": "src/core/hostpolicy.ts env",
     concurrency: "src/gateway concurrency",
     timeoutSeconds: "src/gateway timeoutSeconds",
+    ...BUDGET,
     "models.[].id": "src/gateway models",
     "models.[].contextWindow": "src/adapters/pi contextWindow",
     "models.[].maxTokens": "src/adapters/pi maxTokens",
@@ -73,6 +83,7 @@ const ACTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     "model.provider": "src/gateway provider",
     "model.id": "src/gateway id",
     "model.thinking": "src/gateway thinking",
+    "model.compactAt": "src/gateway compactAt",
     "fallbacks.[].provider": "src/gateway fallbacks",
     "fallbacks.[].id": "src/gateway fallbacks",
     "instructions.file": "src/core/build.ts file",
@@ -101,6 +112,7 @@ const ACTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     "update.strategy": "controllers/agent strategy",
     "update.drainTimeoutSeconds": "controllers/agent drainTimeoutSeconds",
     suspend: "src/core/policy.ts suspend",
+    ...BUDGET,
   },
   Schedule: {
     agent: "controllers/schedule agent",
@@ -221,7 +233,7 @@ test("an editor does not offer what is not in this version", () => {
   const base = { apiVersion: "beige.dev/v1", kind: "Agent", metadata: { name: "a" } };
   const spec = { model: { provider: "p", id: "m" } };
   expect(editor({ ...base, spec })).toBe(true);
-  for (const later of [{ budget: {} }, { sandbox: { backend: "bwrap" } }, { sandbox: { start: "lazy" } }, { skills: [] }]) {
+  for (const later of [{ sandbox: { backend: "bwrap" } }, { sandbox: { start: "lazy" } }, { skills: [] }]) {
     expect([later, editor({ ...base, spec: { ...spec, ...later } })]).toEqual([later, false]);
     expect([later, validateObject({ ...base, spec: { ...spec, ...later } }).length]).toEqual([later, 1]);
   }

@@ -55,6 +55,7 @@ export function rig(setting: Setting = {}): Rig {
     llm: (api) => setting.llm ?? (api === "echo" ? createEcho(w.clock) : pi.llm),
     secrets: w.memorySecrets({ k: "sk-planted-4711" }),
     hooks: w.noHooks,
+    ledger: w.memoryLedger(),
     limiter: createLimiter(w.clock),
   });
   const door = createTurns({

@@ -28,6 +28,7 @@ const chat = createChat({
   llm: () => createEcho(w.clock),
   secrets: w.memorySecrets(),
   hooks: w.noHooks,
+  ledger: w.memoryLedger(),
   limiter: createLimiter(w.clock),
 });
 const door = createTurns({

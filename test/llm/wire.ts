@@ -11,6 +11,10 @@ export type Handler = (response: ServerResponse, asked: Asked) => void | Promise
 
 export interface Wire extends AsyncDisposable {
   readonly url: string;
+  /** The same without its path. */
+  readonly origin: string;
+  /** Connections so far. */
+  readonly connections: () => number;
   readonly asked: Asked[];
   /** Connections whose client went away before the answer was complete. */
   readonly dropped: () => number;
@@ -21,6 +25,7 @@ export async function startWire(handler: Handler): Promise<Wire> {
   const asked: Asked[] = [];
   const sockets = new Set<Socket>();
   let dropped = 0;
+  let connections = 0;
   const server = createServer((request, response) => {
     const parts: Buffer[] = [];
     request.on("data", (part: Buffer) => parts.push(part));
@@ -37,12 +42,16 @@ export async function startWire(handler: Handler): Promise<Wire> {
   });
   server.on("connection", (socket) => {
     sockets.add(socket);
+    connections++;
     socket.on("error", () => undefined);
     socket.on("close", () => sockets.delete(socket));
   });
   await new Promise<void>((up) => server.listen(0, "127.0.0.1", up));
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const wire: Wire = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+    url: `${origin}/v1`,
+    origin,
+    connections: () => connections,
     asked,
     dropped: () => dropped,
     handler,

@@ -4,6 +4,8 @@ import { readFileSync, writeFileSync } from "node:fs";
 import type { Audit, AuditCall, AuditOutcome } from "../../src/core/audit.ts";
 import type { CallRequest, CallResult } from "../../src/core/call.ts";
 import type { Agent, Provider } from "../../src/core/resource.ts";
+import type { Usage } from "../../src/core/chat.ts";
+import type { Ledger, Spend } from "../../src/core/road.ts";
 import type { Clock, Directory, Log, Random, Secrets, Shelf } from "../../src/core/world.ts";
 import type { EchoStep, ModelFacts, ProviderSpec } from "../../schemas/types.ts";
 import { systemClock } from "../../src/adapters/clock.ts";
@@ -181,7 +183,34 @@ export const idOf = (one: Agent): { namespace: string; name: string; uid: string
   uid: one.metadata.uid,
 });
 
+/** Counts what is reserved and settled; `open` is empty when everything is. */
+export function memoryLedger(): Ledger & { readonly open: Map<string, Spend>; readonly rows: Settled[]; refuse: Error | undefined } {
+  const ledger = {
+    open: new Map<string, Spend>(),
+    rows: [] as Settled[],
+    refuse: undefined as Error | undefined,
+    reserve(spend: Spend) {
+      if (ledger.refuse !== undefined) throw ledger.refuse;
+      if (ledger.open.has(spend.call)) throw new Error("reserved twice");
+      ledger.open.set(spend.call, spend);
+    },
+    settle(call: string, usage: Usage, how: Settled["how"]) {
+      const spend = ledger.open.get(call);
+      if (spend === undefined) return;
+      ledger.open.delete(call);
+      ledger.rows.push({ spend, usage, how });
+    },
+  };
+  return ledger;
+}
+export interface Settled {
+  readonly spend: Spend;
+  readonly usage: Usage;
+  readonly how: "answered" | "failed" | "cancelled";
+}
+
 export const noHooks = {
+  reads: () => false,
   prePrompt: () => Promise.resolve(undefined),
   postResponse: () => Promise.resolve(),
   modelSwitched: () => Promise.resolve(),

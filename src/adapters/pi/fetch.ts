@@ -1,17 +1,19 @@
 // A fetch that remembers what the SDK does not tell, and that bounds whatever a provider sends.
-import { retryAfterMs } from "../../core/retry.ts";
+import { refusalOf } from "../failure.ts";
+import { createSplitter } from "../relay/events.ts";
+import type { ChatFailure } from "../../core/chat.ts";
 
 const ERROR_BODY_MAX = 65_536;
 /** One answer, and one line of it. */
 const BODY_MAX = 256 * 1024 * 1024;
 const LINE_MAX = 16 * 1024 * 1024;
-const NEWLINE = 10;
 const TAIL_MIN = 4096;
 
 export interface Heard {
   /** Status of the last answer; absent while none came. */
   status?: number;
-  retryAfterMs?: number;
+  /** Set when that status was a refusal. */
+  refusal?: ChatFailure;
   /** Newest bytes of a stream: a failure in it is told there in the provider's words. */
   readonly tail: Tail;
 }
@@ -47,20 +49,48 @@ async function boundedText(response: Response): Promise<string> {
   return new TextDecoder().decode(Buffer.concat(parts));
 }
 
-/** Fails a stream that never ends, or a line that never does: the SDK would collect it all. */
+/** Whether the data of an event may be JSON, seen by its ends. */
+function looksWhole(event: string): boolean {
+  const lines = event.split(/\r?\n/).filter((line) => line.startsWith("data:"));
+  const data = lines.map((line) => line.slice("data:".length).trim()).join("\n");
+  return data === "" || (/^[{[]/.test(data) && /[}\]]$/.test(data));
+}
+
+/** The beginning of an event that was cut; what is no event at all is for the SDK to judge. */
+function isHalf(rest: string): boolean {
+  const lines = rest.split(/\r?\n/).filter((line) => !line.startsWith("event:"));
+  const data = lines.filter((line) => line.startsWith("data:")).map((line) => line.slice("data:".length));
+  if (data.length === 0) return rest.startsWith("event:");
+  try {
+    return data.join("\n").trim() !== "[DONE]" && JSON.parse(data.join("\n")) === undefined;
+  } catch {
+    return true;
+  }
+}
+
+/**
+ * Hands on whole events. Fails a stream that never ends, or a line that never does: the SDK would collect it all.
+ * Ends one at its first broken event, which is a failure that keeps what came before: the SDK would print that event.
+ */
 function limited(tail: Tail): TransformStream<Uint8Array, Uint8Array> {
+  const splitter = createSplitter();
   let total = 0;
-  let line = 0;
   return new TransformStream({
     transform(chunk, controller) {
       total += chunk.length;
-      const at = chunk.lastIndexOf(NEWLINE);
-      line = at === -1 ? line + chunk.length : chunk.length - at - 1;
-      if (total > BODY_MAX || line > LINE_MAX) controller.error(new Error("the provider's answer is too long"));
-      else {
-        tail.add(chunk);
-        controller.enqueue(chunk);
-      }
+      tail.add(chunk);
+      const events = splitter.add(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length));
+      if (total > BODY_MAX || splitter.held() > LINE_MAX) return controller.error(new Error("the provider's answer is too long"));
+      if (events === undefined) return;
+      const each = events.toString().split(/(?<=\n\r?\n)/);
+      const broken = each.findIndex((event) => !looksWhole(event));
+      if (broken === -1) return controller.enqueue(events);
+      if (broken > 0) controller.enqueue(Buffer.from(each.slice(0, broken).join("")));
+      controller.terminate();
+    },
+    flush(controller) {
+      const rest = splitter.rest();
+      if (rest.length > 0 && !isHalf(rest.toString())) controller.enqueue(rest);
     },
   });
 }
@@ -76,8 +106,7 @@ export function watchedFetch(heard: Heard): typeof fetch {
       return new Response(response.body.pipeThrough(limited(heard.tail)), { status: response.status, headers: response.headers });
     }
     const body = await boundedText(response);
-    const wait = retryAfterMs(response.headers, body, Date.now());
-    if (wait !== undefined) heard.retryAfterMs = wait;
+    heard.refusal = refusalOf({ status: response.status, headers: response.headers, body }, Date.now());
     const type = response.headers.get("content-type") ?? "text/plain";
     return new Response(EMPTY.has(response.status) ? null : body, { status: response.status, headers: { "content-type": type } });
   };

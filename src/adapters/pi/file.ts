@@ -1,4 +1,5 @@
 // Session files: made, mended after a crash, or put aside when they are no session at all.
+import { closeSync, openSync, writeSync } from "node:fs";
 import { mkdir, open, readFile, rename, stat, truncate, writeFile } from "node:fs/promises";
 
 /** Longer files are put aside unread: no model could take them. */
@@ -28,11 +29,16 @@ const parse = (text: string): Line | undefined => {
 
 const isHeader = (line: Line | undefined): boolean => line?.type === "session" && typeof line.id === "string";
 
-/** A new file with its header, readable by the gateway alone. */
+/** A new file with its header, readable by the gateway alone. Made and filled in one go: a kill leaves no empty one. */
 async function create(path: string, header: object): Promise<void> {
-  const file = await open(path, "wx", 0o600);
+  const made = openSync(path, "wx", 0o600);
   try {
-    await file.writeFile(`${JSON.stringify(header)}\n`);
+    writeSync(made, `${JSON.stringify(header)}\n`);
+  } finally {
+    closeSync(made);
+  }
+  const file = await open(path, "r+");
+  try {
     await file.datasync();
   } finally {
     await file.close();

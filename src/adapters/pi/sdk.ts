@@ -13,7 +13,8 @@ import { createAssistantMessageEventStream, InMemoryCredentialStore, InMemoryMod
 import type { SessionOptions, SessionTool } from "../../core/chat.ts";
 
 export const SESSION_VERSION = CURRENT_SESSION_VERSION;
-const PROVIDER = "beige";
+export const PROVIDER = "beige";
+export const MODEL = "main";
 const API = "beige-route";
 const NO_PRICE = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
 
@@ -26,8 +27,8 @@ async function createRuntime(): Promise<ModelRuntime> {
     refreshOnCreate: false,
   });
   const model = {
-    id: "main",
-    name: "main",
+    id: MODEL,
+    name: MODEL,
     reasoning: true,
     input: ["text" as const],
     cost: NO_PRICE,
@@ -50,10 +51,18 @@ async function createRuntime(): Promise<ModelRuntime> {
 let shared: Promise<ModelRuntime> | undefined;
 const runtimeOnce = (): Promise<ModelRuntime> => (shared ??= createRuntime());
 
-const settings = (): SettingsManager =>
+/** Tokens of the newest messages that a summary leaves as they are. */
+const KEEP_TOKENS = 20_000;
+
+const settings = ({ model, compactAt }: SessionOptions): SettingsManager =>
   SettingsManager.inMemory({
     retry: { enabled: false, maxRetries: 0, provider: { maxRetries: 0 } },
-    compaction: { enabled: false },
+    // The SDK counts from the other end: how much of the window is kept free.
+    compaction: {
+      enabled: true,
+      reserveTokens: Math.max(0, model.contextWindow - compactAt),
+      keepRecentTokens: Math.min(KEEP_TOKENS, Math.floor(compactAt / 4)),
+    },
     enableInstallTelemetry: false,
   });
 
@@ -88,8 +97,8 @@ const toolOf = (tool: SessionTool): ToolDefinition => ({
 });
 
 const modelOf = (options: SessionOptions): Model<string> => ({
-  id: "main",
-  name: "main",
+  id: MODEL,
+  name: MODEL,
   api: API,
   provider: PROVIDER,
   baseUrl: "http://unused.invalid",
@@ -115,7 +124,7 @@ export async function createSdkSession(options: SessionOptions, manager: Session
     customTools: options.tools.map(toolOf),
     resourceLoader: loader(options.systemPrompt),
     sessionManager: manager,
-    settingsManager: settings(),
+    settingsManager: settings(options),
   });
   return session;
 }

@@ -66,6 +66,11 @@ const textOf = (result: unknown): string => {
     .join("");
 };
 
+function compacted(event: Extract<AgentSessionEvent, { type: "compaction_end" }>): SessionEvent | undefined {
+  if (event.result !== undefined) return { type: "compaction", tokens: event.result.tokensBefore };
+  return event.errorMessage === undefined ? undefined : { type: "compaction", tokens: 0, failed: event.errorMessage };
+}
+
 function toEvent(event: AgentSessionEvent): SessionEvent | undefined {
   if (event.type === "message_update") {
     const inner = event.assistantMessageEvent;
@@ -75,6 +80,7 @@ function toEvent(event: AgentSessionEvent): SessionEvent | undefined {
   if (event.type === "tool_execution_start") {
     return { type: "tool_start", id: event.toolCallId, tool: event.toolName, args: event.args as Readonly<Record<string, unknown>> };
   }
+  if (event.type === "compaction_end") return compacted(event);
   if (event.type !== "tool_execution_end") return undefined;
   return { type: "tool_end", id: event.toolCallId, tool: event.toolName, failed: event.isError, output: textOf(event.result) };
 }
@@ -108,30 +114,52 @@ interface Opened {
   readonly inbox: Set<string>;
 }
 
+interface State {
+  disposed: boolean;
+  running: boolean;
+  /** What was put into the turn that runs, and is not in the conversation yet. */
+  readonly put: Map<unknown, { readonly inbox: string; readonly text: string }>;
+  /** The last answer of the turn that runs, also one that the loop takes out of the conversation again. */
+  answer?: AssistantMessage;
+}
+
 function live(opened: Opened): LiveSession {
   const { session, inbox } = opened;
-  const state = { disposed: false, running: false };
+  const state: State = { disposed: false, running: false, put: new Map() };
   return {
     file: opened.file,
     inbox,
     ...(opened.note === undefined ? {} : { note: opened.note }),
     last: () => lastAnswer(session.agent.state.messages),
+    say(how, text, id) {
+      if (!state.running || state.disposed || !session.isStreaming) return false;
+      const message = { role: "user" as const, content: [{ type: "text" as const, text }], timestamp: Date.now() };
+      state.put.set(message, { inbox: id, text });
+      // Past the SDK's own words: it would read /skill and templates in the text.
+      if (how === "steer") session.agent.steer(message);
+      else session.agent.followUp(message);
+      return true;
+    },
     async prompt(text, id, on, signal) {
       if (state.disposed) throw new BeigeError("unavailable", "the session is closed");
       if (state.running) throw new BeigeError("internal", "the session has a turn already");
       signal.throwIfAborted();
       state.running = true;
+      delete state.answer;
       const off = session.subscribe((event) => {
-        const said = toEvent(event);
+        const said = heard(opened, state, event);
         if (said !== undefined) on(said);
       });
       const abort = (): void => void session.abort().catch(() => undefined);
       signal.addEventListener("abort", abort, { once: true });
       try {
-        return await run(opened, { text, id });
+        return await run(opened, state, { text, id });
       } finally {
         signal.removeEventListener("abort", abort);
         off();
+        // What came too late for this turn is not this session's any more: its sender still has it.
+        session.agent.clearAllQueues();
+        state.put.clear();
         state.running = false;
       }
     },
@@ -143,7 +171,18 @@ function live(opened: Opened): LiveSession {
   };
 }
 
-async function run(opened: Opened, message: { readonly text: string; readonly id: string }): Promise<AssistantMessage> {
+function heard({ manager, inbox }: Opened, state: State, event: AgentSessionEvent): SessionEvent | undefined {
+  if (event.type === "message_end" && event.message.role === "assistant") state.answer = event.message as unknown as AssistantMessage;
+  const put = event.type === "message_start" ? state.put.get(event.message) : undefined;
+  if (put === undefined) return toEvent(event);
+  state.put.delete((event as { readonly message: unknown }).message);
+  // Before the message itself, as for the first one of a turn.
+  manager.appendCustomEntry(INBOX, { id: put.inbox });
+  inbox.add(put.inbox);
+  return { type: "user", ...put };
+}
+
+async function run(opened: Opened, state: State, message: { readonly text: string; readonly id: string }): Promise<AssistantMessage> {
   const { session, manager, inbox } = opened;
   if (inbox.has(message.id)) {
     const { entries, last } = since(manager.getBranch(), message.id);
@@ -160,7 +199,7 @@ async function run(opened: Opened, message: { readonly text: string; readonly id
     inbox.add(message.id);
     await session.prompt(message.text, { expandPromptTemplates: false });
   }
-  const answer = lastAnswer(session.agent.state.messages);
+  const answer = state.answer ?? lastAnswer(session.agent.state.messages);
   if (answer === undefined) throw new BeigeError("internal", "the session ended without an answer");
   return answer;
 }

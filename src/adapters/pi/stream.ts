@@ -8,8 +8,8 @@ import {
   type Message as SdkEntry,
 } from "@earendil-works/pi-ai";
 import { fold, newDraft, type Draft } from "../../core/draft.ts";
-import type { ChatContext, ChatEvent, Message, SessionOptions } from "../../core/chat.ts";
-import { eventStream } from "./sdk.ts";
+import type { AssistantMessage, ChatContext, ChatEvent, Message, SessionOptions } from "../../core/chat.ts";
+import { eventStream, MODEL, PROVIDER } from "./sdk.ts";
 
 type StreamFunction = AgentSession["agent"]["streamFunction"];
 
@@ -23,6 +23,15 @@ function contextOf(messages: readonly SdkEntry[]): ChatContext {
   };
 }
 
+/** In words and under a name by which the loop knows that the conversation is too long: it summarises once and asks once more. */
+const tooLong = (message: AssistantMessage): SdkMessage =>
+  ({
+    ...message,
+    provider: PROVIDER,
+    model: MODEL,
+    errorMessage: `prompt is too long: ${message.errorMessage ?? ""}`,
+  }) as unknown as SdkMessage;
+
 const partialOf = (draft: Draft): SdkMessage => draft as unknown as SdkMessage;
 
 function toSdk(event: ChatEvent, draft: Draft): AssistantMessageEvent {
@@ -35,7 +44,8 @@ function toSdk(event: ChatEvent, draft: Draft): AssistantMessageEvent {
     }
     case "error": {
       const reason = event.message.stopReason === "aborted" ? "aborted" : "error";
-      return { type: "error", reason, error: event.message as unknown as SdkMessage };
+      const recover = event.failure?.overflow === true && event.failure.partial !== true;
+      return { type: "error", reason, error: recover ? tooLong(event.message) : (event.message as unknown as SdkMessage) };
     }
     default:
       return { ...event, partial: partialOf(draft) } as AssistantMessageEvent;

@@ -10,12 +10,10 @@ import {
   type SimpleStreamOptions,
 } from "@earendil-works/pi-ai";
 import { BeigeError } from "../../core/errors.ts";
-import { retryAfterMs } from "../../core/retry.ts";
 import { NO_USAGE } from "../../core/usage.ts";
 import type { AssistantMessage, ChatContext, ChatEvent, ChatFailure, ChatOptions, ChatTarget } from "../../core/chat.ts";
+import { MESSAGE_MAX, overflows, toldIn } from "../failure.ts";
 import { createTail, watchedFetch, type Heard } from "./fetch.ts";
-
-const MESSAGE_MAX = 4000;
 
 /** Each is loaded when a provider of its type is first asked. */
 const APIS: Readonly<Record<string, () => Promise<ProviderStreams>>> = {
@@ -70,18 +68,24 @@ export async function* streamWire(
   signal: AbortSignal,
 ): AsyncGenerator<ChatEvent> {
   const heard: Heard = { tail: createTail() };
+  // Not every wire format of the SDK keeps to a time limit that it is given.
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), Math.min(target.timeoutMs, 2 ** 31 - 1));
+  const both = AbortSignal.any([signal, late.signal]);
   try {
     const load = APIS[target.api];
     if (load === undefined) throw new BeigeError("invalid", `api '${target.api}' is not in this version`);
     const api = await load();
     const context = normalizeContext(request.context as unknown as Context);
-    for await (const event of api.streamSimple(modelOf(target), context, optionsOf(target, request.options, { heard, signal }))) {
+    for await (const event of api.streamSimple(modelOf(target), context, optionsOf(target, request.options, { heard, signal: both }))) {
       yield toChat(event, heard);
     }
   } catch (error) {
     const message = (error instanceof Error ? error.message : String(error)).slice(0, MESSAGE_MAX);
     const code = error instanceof BeigeError ? { code: error.code } : {};
     yield { type: "error", message: blank(target, message), failure: { ...failureFrom(heard, message), ...code } };
+  } finally {
+    clearTimeout(timer);
   }
 }
 
@@ -106,12 +110,13 @@ function toChat(event: AssistantMessageEvent, heard: Heard): ChatEvent {
       return { type: "done", message: event.message as unknown as AssistantMessage };
     case "error": {
       const message = event.error as unknown as AssistantMessage;
-      const overflow = event.reason === "error" && isContextOverflow(event.error);
       const text = (message.errorMessage ?? "failed").slice(0, MESSAGE_MAX);
+      const failure = failureFrom(heard, text);
+      const overflow = event.reason === "error" && (isContextOverflow(event.error) || overflows(failure.status, text));
       return {
         type: "error",
-        message: { ...message, errorMessage: text },
-        failure: { ...failureFrom(heard, text), ...(overflow ? { overflow } : {}) },
+        message: { ...message, errorMessage: failure.message },
+        failure: { ...failure, ...(overflow ? { overflow } : {}) },
       };
     }
     default: {
@@ -123,14 +128,10 @@ function toChat(event: AssistantMessageEvent, heard: Heard): ChatEvent {
 
 /** A failure inside an answer of status 200 names its status and its wait in the event that told it, if at all. */
 function failureFrom(heard: Heard, message: string): ChatFailure {
-  const refused = heard.status !== undefined && (heard.status < 200 || heard.status >= 300);
-  const told = refused || heard.status === undefined ? "" : errorEvent(heard.tail.text());
-  const status = refused ? heard.status : (statusIn(told) ?? (heard.status === undefined ? undefined : statusIn(message)));
-  const wait = heard.retryAfterMs ?? waitIn(told) ?? waitIn(message);
-  return { message, ...(status === undefined ? {} : { status }), ...(wait === undefined ? {} : { retryAfterMs: wait }) };
+  if (heard.refusal !== undefined) return heard.refusal;
+  if (heard.status === undefined) return { message };
+  return { ...toldIn(message, Date.now()), ...toldIn(errorEvent(heard.tail.text()), Date.now()), message };
 }
-
-const waitIn = (text: string): number | undefined => retryAfterMs({ get: () => null }, text, Date.now());
 
 /** The data of the last event that holds an error. */
 const errorEvent = (text: string): string =>
@@ -139,8 +140,3 @@ const errorEvent = (text: string): string =>
     .findLast((line) => line.startsWith("data:") && line.includes('"error"'))
     ?.slice("data:".length)
     .trim() ?? "";
-
-function statusIn(text: string): number | undefined {
-  const match = /"(?:code|status|status_code)"\s*:\s*"?([45]\d\d)\b/.exec(text) ?? /^(?:error code )?([45]\d\d)\b/i.exec(text);
-  return match === null ? undefined : Number(match[1]);
-}

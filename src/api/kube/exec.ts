@@ -2,8 +2,11 @@
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { WebSocketServer, type RawData, type WebSocket } from "ws";
-import type { AgentId, CallResult, CallStreams } from "../../core/call.ts";
+import type { AgentId, CallResult, CallStreams, Principal } from "../../core/call.ts";
+import { nsName } from "../../core/resource.ts";
+import { checkScope } from "../agents.ts";
 import type { RouteDeps } from "../deps.ts";
+import { byOf } from "../exchange.ts";
 import { badRequest, failure, Refusal, type Status } from "../status.ts";
 import { checkName } from "../target.ts";
 import { Inbox } from "./inbox.ts";
@@ -22,6 +25,7 @@ export const upgrades = ({ headers, url }: Pick<IncomingMessage, "headers" | "ur
   headers.upgrade?.toLowerCase() === "websocket" && PATH.test((url ?? "").split("?", 1)[0] ?? "");
 
 interface Wanted {
+  readonly principal: Principal;
   readonly agent: AgentId;
   readonly command: string;
   readonly stdin: boolean;
@@ -61,6 +65,8 @@ function wantedOf(deps: RouteDeps, request: IncomingMessage): Wanted {
     throw badRequest("this client offers no exec protocol that is spoken here", `one of: ${PROTOCOLS.join(", ")}`);
   const [, ns, pod] = PATH.exec(url.pathname) ?? [];
   const [namespace, name] = [checkName(ns, "namespace"), checkName(pod, "name")];
+  const { principal } = byOf(request);
+  checkScope(principal, nsName(namespace, name));
   const agent = deps.directory.agent(namespace, name);
   if (agent === undefined) throw new Refusal(404, "NotFound", `pods ${JSON.stringify(name)} not found`, "kubectl get agents -A");
   checkContainer(url.searchParams.get("container") ?? undefined);
@@ -69,7 +75,7 @@ function wantedOf(deps: RouteDeps, request: IncomingMessage): Wanted {
   const command = url.searchParams.getAll("command");
   if (command.length === 0 || command.length > WORDS_MAX) throw badRequest(`give a command of 1 to ${WORDS_MAX} words`);
   const id = { namespace, name, uid: agent.metadata.uid };
-  return { agent: id, command: quote(command), stdin: on("stdin"), stdout: on("stdout"), stderr: on("stderr") };
+  return { principal, agent: id, command: quote(command), stdin: on("stdin"), stdout: on("stdout"), stderr: on("stderr") };
 }
 
 /** Words as a shell command that means just these words. */
@@ -96,7 +102,7 @@ async function serve(deps: RouteDeps, ws: WebSocket, wanted: Wanted): Promise<vo
     },
   };
   const input = { params: { command: wanted.command, timeout: TIMEOUT_SECONDS } };
-  const call = { principal: { kind: "operator" as const }, agent: wanted.agent, tool: "exec", input, streams };
+  const call = { principal: wanted.principal, agent: wanted.agent, tool: "exec", input, streams };
   const status = await deps.call(call, signal).then(statusOf, (error: unknown) => failure(error));
   if (ws.readyState !== ws.OPEN) return;
   await post(deps, ws, CHANNEL.error, Buffer.from(JSON.stringify(status)));

@@ -104,10 +104,8 @@ export const pods = (deps: RouteDeps): Projection => ({
     return { items: (items as readonly Agent[]).map(podOf), resourceVersion };
   },
   async *watch(scope, signal): AsyncIterable<Change> {
-    for await (const event of changes(deps.control, { kind: "Agent", selection: within(scope), asked: scope.asked }, signal)) {
-      if ("object" in event) yield { type: event.type, object: podOf(event.object as Agent) };
-      else yield event;
-    }
+    for await (const events of changes(deps.control, { kind: "Agent", selection: within(scope), asked: scope.asked }, signal))
+      for (const event of events) yield "object" in event ? { type: event.type, object: podOf(event.object as Agent) } : event;
   },
 });
 

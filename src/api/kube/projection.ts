@@ -142,10 +142,10 @@ function watchProjected(deps: RouteDeps, exchange: Exchange, projection: Project
         asked.resourceVersion === undefined ? [] : projection.list(selection).items.filter(selection.matches).map(keyOf),
       );
       for await (const change of projection.watch({ ...selection, asked }, signal)) {
-        if (!("object" in change)) yield change;
+        if (!("object" in change)) yield [change];
         else {
           const type = typeFor(change, seen, selection.matches(change.object));
-          if (type !== undefined) yield { type, item: itemOf(projection, change.object) };
+          if (type !== undefined) yield [{ type, item: itemOf(projection, change.object) }];
         }
       }
     },

@@ -1,0 +1,69 @@
+// Checks entries that come from outside before they go into a session file: a bad one would spoil the conversation for good.
+import { BeigeError } from "../../core/errors.ts";
+import type { SessionEntry } from "../../core/session.ts";
+
+const ENTRIES_MAX = 1000;
+const ID_MAX = 64;
+/** The gateway's own entries: it alone says what was answered. */
+const OWN = "beige.";
+
+type Fields = Readonly<Record<string, unknown>>;
+const isText = (value: unknown): boolean => typeof value === "string";
+const isId = (value: unknown): boolean => typeof value === "string" && /^[\w.-]+$/.test(value) && value.length <= ID_MAX;
+const isContent = (value: unknown): boolean =>
+  isText(value) ||
+  (Array.isArray(value) && value.every((part) => typeof part === "object" && part !== null && isText((part as Fields)["type"])));
+
+const MESSAGES: Readonly<Record<string, (message: Fields) => boolean>> = {
+  user: (message) => isContent(message["content"]),
+  system: () => true,
+  assistant: (message) =>
+    Array.isArray(message["content"]) &&
+    isContent(message["content"]) &&
+    isText(message["provider"]) &&
+    isText(message["model"]) &&
+    isText(message["stopReason"]) &&
+    typeof message["usage"] === "object" &&
+    message["usage"] !== null,
+  toolResult: (message) =>
+    Array.isArray(message["content"]) && isContent(message["content"]) && isText(message["toolCallId"]) && isText(message["toolName"]),
+};
+
+function isMessage(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  const role = (value as Fields)["role"];
+  return typeof role === "string" && Object.hasOwn(MESSAGES, role) && MESSAGES[role]?.(value as Fields) === true;
+}
+
+const ENTRIES: Readonly<Record<string, (entry: Fields) => boolean>> = {
+  message: (entry) => isMessage(entry["message"]),
+  thinking_level_change: (entry) => isText(entry["thinkingLevel"]),
+  model_change: (entry) => isText(entry["provider"]) && isText(entry["modelId"]),
+  usage: (entry) => typeof entry["usage"] === "object" && entry["usage"] !== null,
+  compaction: (entry) => isText(entry["summary"]) && isId(entry["firstKeptEntryId"]) && typeof entry["tokensBefore"] === "number",
+  branch_summary: (entry) => isText(entry["summary"]) && isText(entry["fromId"]),
+  custom: (entry) => isText(entry["customType"]) && !String(entry["customType"]).startsWith(OWN),
+  custom_message: (entry) => isText(entry["customType"]) && isContent(entry["content"]) && typeof entry["display"] === "boolean",
+  context_edit: (entry) => isId(entry["targetId"]) && typeof entry["replacement"] === "object",
+  label: (entry) => isId(entry["targetId"]),
+  session_info: () => true,
+};
+
+/** Each has a form that the loop can read, an id of its own, and a parent that is there. Throws `invalid` naming the entry. */
+export function checkEntries(given: readonly unknown[], known: Set<string>): readonly SessionEntry[] {
+  if (given.length === 0 || given.length > ENTRIES_MAX) throw new BeigeError("invalid", `entries must have 1 to ${ENTRIES_MAX} entries`);
+  const bad = (at: number, why: string): BeigeError => new BeigeError("invalid", `entries[${at}] ${why}`);
+  return given.map((each, at) => {
+    if (typeof each !== "object" || each === null || Array.isArray(each)) throw bad(at, "must be an object");
+    const entry = each as Fields;
+    const { type, id, parentId, timestamp } = entry;
+    if (typeof type !== "string" || !Object.hasOwn(ENTRIES, type)) throw bad(at, "has no type of a session entry");
+    if (!isId(id)) throw bad(at, `needs an id of at most ${ID_MAX} letters and digits`);
+    if (known.has(id as string)) throw bad(at, `repeats the id ${String(id)}`);
+    if (parentId === null ? known.size > 0 : !known.has(parentId as string)) throw bad(at, "has a parentId that is not in the session");
+    if (typeof timestamp !== "string" || Number.isNaN(Date.parse(timestamp))) throw bad(at, "needs a timestamp");
+    if (ENTRIES[type]?.(entry) !== true) throw bad(at, `is not a whole ${type} entry`);
+    known.add(id as string);
+    return entry as unknown as SessionEntry;
+  });
+}

@@ -1,0 +1,195 @@
+// Sends one request with node:http and feels everything that can happen to it: no redirect, no retry, no waiting for ever.
+import { Agent as PlainAgent, request as plainRequest, type ClientRequest, type IncomingMessage } from "node:http";
+import { Agent as TlsAgent, request as tlsRequest } from "node:https";
+import type { ChatFailure } from "../../core/chat.ts";
+import type { Asked } from "./exchange.ts";
+
+const IDLE_SOCKET_MS = 30_000;
+const FREE_SOCKETS_MAX = 256;
+const HEADER_BYTES_MAX = 65_536;
+/** After the end of an answer its connection may serve again, if it comes to rest soon. */
+const REST_MS = 1000;
+const REST_BYTES = 65_536;
+
+/** Takes the body of an answer. */
+export interface Incoming {
+  data(chunk: Buffer): void;
+  end(): void;
+  /** Cut off; without this it is a failure of the network. */
+  cut?(): void;
+}
+export interface Head {
+  readonly status: number;
+  readonly header: (name: string) => string | null;
+}
+export type Fault = ChatFailure & { readonly aborted?: boolean };
+export interface Listener {
+  readonly idleMs: number;
+  answered(head: Head): Incoming;
+  failed(fault: Fault): void;
+}
+export interface Call {
+  pause(): void;
+  resume(): void;
+  /** Everything that is wanted has come. */
+  finish(): void;
+  destroy(): void;
+}
+export type Post = (asked: Asked, listener: Listener) => Call;
+
+export interface Agents {
+  readonly plain: PlainAgent;
+  readonly tls: TlsAgent;
+}
+export function createAgents(): Agents {
+  const options = { keepAlive: true, timeout: IDLE_SOCKET_MS, maxFreeSockets: FREE_SOCKETS_MAX };
+  return { plain: new PlainAgent(options), tls: new TlsAgent(options) };
+}
+
+interface Prepared {
+  readonly url: URL;
+  readonly body: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+function prepared({ target, wire, format }: Asked): Prepared {
+  return {
+    url: new URL(`${(target.baseUrl ?? "").replace(/\/+$/, "")}${format.path}`),
+    body: JSON.stringify({ ...format.body(wire), model: target.model.id, ...(wire.stream ? { stream: true } : {}) }),
+    headers: {
+      "content-type": "application/json",
+      accept: wire.stream ? "text/event-stream" : "application/json",
+      "user-agent": "beige",
+      ...format.headers,
+      ...(target.apiKey === undefined ? {} : format.keyHeaders(target.apiKey)),
+    },
+  };
+}
+
+function opened(agents: Agents, { url, body, headers }: Prepared): ClientRequest {
+  const secure = url.protocol === "https:";
+  const options = {
+    method: "POST",
+    agent: secure ? agents.tls : agents.plain,
+    hostname: url.hostname.replace(/^\[|\]$/g, ""),
+    port: url.port,
+    path: `${url.pathname}${url.search}`,
+    headers,
+    maxHeaderSize: HEADER_BYTES_MAX,
+  };
+  const request = (secure ? tlsRequest : plainRequest)(options);
+  request.end(body);
+  return request;
+}
+
+const headOf = (response: IncomingMessage): Head => ({
+  status: response.statusCode ?? 0,
+  header: (name) => {
+    const value = response.headers[name];
+    return value === undefined ? null : Array.isArray(value) ? value.join(",") : value;
+  },
+});
+
+const wordsOf = (error: Error): string => {
+  const code = "code" in error && typeof error.code === "string" ? error.code : "";
+  return `connection failed: ${error.message === "" ? code : error.message}`;
+};
+
+export function postWith(agents: Agents, signal: AbortSignal): Post {
+  return (asked, listener) => {
+    let request: ClientRequest | undefined;
+    let response: IncomingMessage | undefined;
+    let incoming: Incoming | undefined;
+    // `over`: nothing more is wanted. `paused`: the reader is slow, which is nobody's failure.
+    let [over, paused, resting] = [false, false, 0];
+    const stop = (fault: Fault): void => {
+      if (!over) listener.failed(fault);
+    };
+    const destroy = (): void => {
+      over = true;
+      clearTimeout(timer);
+      signal.removeEventListener("abort", abort);
+      request?.destroy();
+    };
+    const abort = (): void => {
+      stop({ message: "aborted", aborted: true });
+      destroy();
+    };
+    const idle = (): void => {
+      if (paused) timer.refresh();
+      else if (over) destroy();
+      else stop({ message: `the provider was silent for ${Math.round(silentMs / 1000)} s` });
+    };
+    // Until the first byte a provider may think as long as the whole answer may take.
+    let silentMs = Math.min(asked.target.timeoutMs, 2 ** 31 - 1);
+    let timer = setTimeout(idle, silentMs);
+    const cut = (error: Error): void => {
+      if (over) return;
+      if (incoming?.cut === undefined) stop({ message: wordsOf(error) });
+      else incoming.cut();
+    };
+    const watch = (ms: number): void => {
+      clearTimeout(timer);
+      silentMs = ms;
+      timer = setTimeout(idle, ms);
+    };
+
+    const read = (step: () => void): void => {
+      try {
+        step();
+      } catch (error) {
+        stop({ message: `the answer cannot be read: ${error instanceof Error ? error.message : "unknown"}` });
+      }
+    };
+    const heard = (got: IncomingMessage): void => {
+      response = got;
+      got.on("error", cut).on("aborted", () => cut(new Error("cut off")));
+      if (over) return void got.resume();
+      const encoding = got.headers["content-encoding"] ?? "identity";
+      if (encoding !== "identity") return stop({ message: `the provider answered in encoding '${encoding}', which was not asked for` });
+      const body = listener.answered(headOf(got));
+      incoming = body;
+      watch(Math.min(listener.idleMs, asked.target.timeoutMs));
+      got.on("data", (chunk: Buffer) => {
+        if (over) return (resting += chunk.length) > REST_BYTES ? destroy() : undefined;
+        timer.refresh();
+        read(() => body.data(chunk));
+      });
+      got.on("end", () => {
+        if (!over) read(() => body.end());
+        clearTimeout(timer);
+      });
+    };
+
+    signal.addEventListener("abort", abort, { once: true });
+    process.nextTick(() => {
+      if (over) return;
+      if (signal.aborted) return abort();
+      try {
+        request = opened(agents, prepared(asked)).on("response", heard).on("error", cut);
+      } catch (error) {
+        // What cannot be sent is said without its values: one of them is the key.
+        stop({ message: `the request cannot be sent: ${error instanceof Error && "code" in error ? String(error.code) : "invalid"}` });
+      }
+    });
+    return {
+      pause: () => {
+        paused = true;
+        response?.pause();
+      },
+      resume: () => {
+        paused = false;
+        timer.refresh();
+        response?.resume();
+      },
+      finish: () => {
+        over = true;
+        signal.removeEventListener("abort", abort);
+        if (response?.complete === true) clearTimeout(timer);
+        else watch(REST_MS);
+        response?.resume();
+      },
+      destroy,
+    };
+  };
+}
