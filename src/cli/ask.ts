@@ -3,7 +3,7 @@ import { BeigeError } from "../core/errors.ts";
 import type { Context } from "./flags.ts";
 
 /** Whether there is a person to be asked. */
-export const canAsk = (context: Context): boolean => context.out.tty && context.out.live && process.stdin.isTTY;
+export const canAsk = (context: Context): boolean => context.out.terminal && process.stderr.isTTY && process.stdin.isTTY;
 
 /** Throws when the answer is no, or when there is nobody to ask. */
 export async function confirm(context: Context, question: string, flag: string): Promise<void> {

@@ -1,4 +1,4 @@
-// The client of the gateway: HTTP/1.1 over its unix socket, one connection a request. node:http would cost more than the rest of the program.
+// The client of the gateway: HTTP/1.1 over its unix socket or a port of loopback, one connection a request. node:http would cost more than the rest of the program.
 import { createConnection, type Socket } from "node:net";
 import { BeigeError, ERRORS, type ErrorCode, type Problem } from "../core/errors.ts";
 import { createWire, type Head } from "./wire.ts";
@@ -32,7 +32,14 @@ export interface Answer {
   close(): void;
 }
 
+/** Where a gateway is: the path of its unix socket, or a port with a token. */
+export type Place = string | { readonly host: string; readonly port: number; readonly token: string };
+
+const nameOf = (place: Place): string => (typeof place === "string" ? place : `http://${hostHeader(place)}`);
+const hostHeader = ({ host, port }: Exclude<Place, string>): string => `${host.includes(":") ? `[${host}]` : host}:${port}`;
+
 export interface Client {
+  /** For messages. */
   readonly socket: string;
   /** Any answer, also those that say no. Throws `unavailable` when there is no gateway. */
   ask(ask: Ask): Promise<Answer>;
@@ -55,9 +62,10 @@ function connectError(error: NodeJS.ErrnoException, socket: string): BeigeError 
   return new BeigeError("unavailable", `cannot reach the gateway at ${socket}: ${error.message}`, { cause: error });
 }
 
-function connect(socket: string, signal: AbortSignal | undefined): Promise<Socket> {
+function connect(place: Place, signal: AbortSignal | undefined): Promise<Socket> {
+  const socket = nameOf(place);
   return new Promise((done, fail) => {
-    if (Buffer.byteLength(socket) > 107) {
+    if (typeof place === "string" && Buffer.byteLength(socket) > 107) {
       fail(
         new BeigeError("unavailable", `the socket path ${socket} is longer than 107 bytes`, {
           hint: "export BEIGE_HOME=/a/shorter/folder",
@@ -65,7 +73,7 @@ function connect(socket: string, signal: AbortSignal | undefined): Promise<Socke
       );
       return;
     }
-    const opened = createConnection({ path: socket });
+    const opened = createConnection(typeof place === "string" ? { path: place } : { host: place.host, port: place.port });
     const stop = (): void => void opened.destroy(new Error("interrupted"));
     signal?.addEventListener("abort", stop, { once: true });
     opened.setTimeout(CONNECT_MS, () => opened.destroy(new Error("no answer within 5 s")));
@@ -84,9 +92,9 @@ function connect(socket: string, signal: AbortSignal | undefined): Promise<Socke
 }
 
 /** Whether somebody listens; throws as any request would. Costs a tenth of a request. */
-export const reach = async (socket: string, signal?: AbortSignal): Promise<void> => void (await connect(socket, signal)).destroy();
+export const reach = async (place: Place, signal?: AbortSignal): Promise<void> => void (await connect(place, signal)).destroy();
 
-function requestText(ask: Ask): Buffer {
+function requestText(ask: Ask, place: Place): Buffer {
   if (/[\r\n\0 ]/.test(ask.path)) throw new BeigeError("internal", "a request path holds a space or a line break");
   const body = ask.body === undefined ? undefined : Buffer.from(JSON.stringify(ask.body));
   if (body && body.length > BODY_MAX_BYTES) {
@@ -97,7 +105,7 @@ function requestText(ask: Ask): Buffer {
   const type = ask.type ?? `application/${ask.method === "PATCH" ? "merge-patch+" : ""}json`;
   const head = [
     `${ask.method ?? (body ? "POST" : "GET")} ${ask.path} HTTP/1.1`,
-    "host: localhost",
+    ...(typeof place === "string" ? ["host: localhost"] : [`host: ${hostHeader(place)}`, `authorization: Bearer ${place.token}`]),
     "connection: close",
     "user-agent: beige",
     `accept: ${ask.accept ?? "application/json"}`,
@@ -107,7 +115,7 @@ function requestText(ask: Ask): Buffer {
 }
 
 /** The answer's bytes; the first item is its head. */
-async function* receive(socket: Socket, ask: Ask): AsyncGenerator<Head | Buffer> {
+async function* receive(socket: Socket, ask: Ask, place: Place): AsyncGenerator<Head | Buffer> {
   const wire = createWire();
   const stop = (): void => void socket.destroy(new Error("interrupted"));
   ask.signal?.addEventListener("abort", stop, { once: true });
@@ -119,7 +127,7 @@ async function* receive(socket: Socket, ask: Ask): AsyncGenerator<Head | Buffer>
   });
   try {
     if (ask.signal?.aborted === true) throw new Error("interrupted");
-    socket.write(requestText(ask));
+    socket.write(requestText(ask, place));
     let headed = false;
     for await (const bytes of socket) {
       const parts = wire.push(bytes as Buffer);
@@ -231,11 +239,11 @@ async function readAll(rest: AsyncGenerator<Head | Buffer>): Promise<string> {
   return Buffer.concat(parts).toString();
 }
 
-export function createClient(socket: string, signal?: AbortSignal): Client {
+export function createClient(place: Place, signal?: AbortSignal): Client {
   async function ask(wanted: Ask): Promise<Answer> {
     const given = wanted.signal ?? signal;
-    const opened = await connect(socket, given);
-    const rest = receive(opened, given ? { ...wanted, signal: given } : wanted);
+    const opened = await connect(place, given);
+    const rest = receive(opened, given ? { ...wanted, signal: given } : wanted, place);
     const head = await rest.next();
     if (head.done === true || !("status" in head.value)) throw new BeigeError("unavailable", "the gateway's answer has no head");
     const { status } = head.value;
@@ -256,7 +264,7 @@ export function createClient(socket: string, signal?: AbortSignal): Client {
     return answer;
   };
   return {
-    socket,
+    socket: nameOf(place),
     ask,
     get: async <T>(wanted: Ask) => (await good(wanted)).json<T>(),
     async *stream<T>(wanted: Ask) {

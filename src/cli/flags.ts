@@ -28,6 +28,8 @@ export interface Context {
   readonly home: string;
   readonly out: Output;
   readonly client: Client;
+  /** The gateway is named by address: nothing of its home is here. */
+  readonly remote: boolean;
   /** Aborted by Ctrl-C, SIGTERM and a reader that went away. */
   readonly signal: AbortSignal;
   /** Milliseconds since the epoch. */
@@ -57,6 +59,7 @@ export interface Verb {
 
 export const GLOBAL: readonly Flag[] = [
   { name: "home", value: "DIR", summary: "home of the gateway (BEIGE_HOME, else ~/.beige)" },
+  { name: "gateway", value: "URL", summary: "http://127.0.0.1:PORT of a gateway (BEIGE_GATEWAY), with BEIGE_TOKEN" },
   { name: "color", value: "WHEN", choices: ["auto", "always", "never"], summary: "colour: auto, always, never" },
   { name: "help", short: "h", summary: "this text" },
 ];

@@ -173,7 +173,7 @@ export async function stopGateway(context: Context, timeoutMs: number): Promise<
 
 /** Makes sure that a gateway answers; starts one in the background unless told not to. */
 export async function ensureGateway(context: Context, mayStart: boolean): Promise<void> {
-  if (!mayStart) return;
+  if (!mayStart || context.remote) return;
   try {
     return await reach(socketOf(context.home), context.signal);
   } catch (error) {

@@ -112,6 +112,7 @@ export function paper(
   const err: string[] = [];
   return {
     tty: false,
+    terminal: options.tty ?? false,
     live: false,
     columns: 100,
     unicode: true,

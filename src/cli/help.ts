@@ -9,7 +9,7 @@ const GROUPS: readonly (readonly [string, readonly string[]])[] = [
   ["Change", ["validate", "diff", "apply", "delete", "edit", "rollout", "wait", "reconcile", "suspend", "resume"]],
   ["Look", ["status", "get", "describe", "tree", "explain", "events", "logs", "audit"]],
   ["Talk", ["prompt", "exec"]],
-  ["More", ["secret", "schema", "completion", "version", "help"]],
+  ["More", ["secret", "key", "schema", "completion", "version", "help"]],
 ];
 
 export const EXIT_CODES = `exit codes of beige

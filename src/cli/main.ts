@@ -71,7 +71,8 @@ const asksJson = (argv: readonly string[]): boolean =>
 /** Flags before the verb go behind it: `beige --home /x get agents`. */
 function reordered(argv: readonly string[]): readonly string[] {
   let i = 0;
-  while (i < argv.length && (argv[i] ?? "").startsWith("--") && argv[i] !== "--") i += /^--(home|color)$/.test(argv[i] ?? "") ? 2 : 1;
+  while (i < argv.length && (argv[i] ?? "").startsWith("--") && argv[i] !== "--")
+    i += /^--(home|gateway|color)$/.test(argv[i] ?? "") ? 2 : 1;
   const cut = argv.indexOf("--");
   const end = cut < 0 ? argv.length : cut;
   return i === 0 || i >= end ? argv : [...argv.slice(i, end), ...argv.slice(0, i), ...argv.slice(end)];
@@ -88,12 +89,16 @@ async function runVerb(verb: Verb, input: Input, running: Running): Promise<numb
   if (input.flags["help"] === true) return help(out, verb.name.split(" "));
   const cwd = process.cwd();
   const home = homeOf(process.env, typeof input.flags["home"] === "string" ? input.flags["home"] : undefined, cwd);
+  const flag = typeof input.flags["gateway"] === "string" ? input.flags["gateway"] : undefined;
+  const named = flag !== undefined || Boolean(process.env["BEIGE_GATEWAY"]);
+  const place = named ? (await import("./remote.ts")).remotePlace({ env: process.env, flag, home }) : undefined;
   const context: Context = {
     env: process.env,
     cwd,
     home,
     out,
-    client: createClient(socketOf(home), signal),
+    client: createClient(place ?? socketOf(home), signal),
+    remote: place !== undefined,
     signal,
     now: () => Date.now(),
     stdin: (limit) => readStdin(limit, signal),

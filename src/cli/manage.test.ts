@@ -131,10 +131,17 @@ test("a patch is sent as its type, and one that changes nothing says so", async 
   expect(there.writes.at(-1)?.body).toEqual([{ op: "test", path: "/spec/suspend", value: true }]);
 });
 
+test("a patch may be YAML, and reads as strictly as a manifest does", async () => {
+  const there = await gateway();
+  expect((await there.made.run(["patch", "schedule/morning", "-p", "spec: {suspend: true}"])).code).toBe(0);
+  expect(there.writes.at(-1)?.body).toEqual({ spec: { suspend: true } });
+  expect((await there.made.run(["patch", "schedule/morning", "-p", "spec: {a: 1, a: 2}"])).code).toBe(2);
+});
+
 test.each<[string[], RegExp]>([
   [[], /give -p PATCH/],
   [["-p", "{}", "--patch-file", "x"], /give -p PATCH/],
-  [["-p", "spec: {}"], /not JSON/],
+  [["-p", "spec: [}"], /neither JSON nor YAML/],
   [["-p", "[]"], /a merge patch is an object/],
   [["-p", "{}", "--type", "json"], /a list of operations/],
   [["-p", "{}", "--type", "strategic"], /--type is one of merge, json/],
@@ -337,6 +344,7 @@ test("tree shows what a source holds, what agents use and when schedules are nex
       .replaceAll(/^(.{0,60}?) {2,}(READY|NOT READY|beige:1)/gm, (_, left: string, right: string) => `${left.padEnd(22)}  ${right}`),
   );
   expect((await made.run(["tree", "provider/echo"])).out).toContain("├─ used by agent/travel");
+  expect((await made.run(["tree", "agent/travel"])).out.split("\n")[1]).toMatch(/^├─ owned by source\/stacks +READY {2}main@3f9c2a1$/);
   expect(await made.run(["tree", "agent/none"])).toMatchObject({ code: 1 });
   expect((await made.run(["tree", "source/stacks"])).out).not.toContain("\u001b");
 });

@@ -5,9 +5,10 @@ import { diffMetadata, diffSpecs, jsonPatch } from "../core/diff.ts";
 import { BeigeError, type Problem } from "../core/errors.ts";
 import { order } from "../core/graph.ts";
 import type { FieldChange } from "../core/kind.ts";
-import { type ManifestDocument, readManifests, toYaml } from "../core/manifest.ts";
+import { type ManifestDocument, parseYaml, readManifests, toYaml } from "../core/manifest.ts";
 import { normalise } from "../core/normalise.ts";
 import { type Ref, refKey } from "../core/resource.ts";
+import { plainValue } from "../core/tree.ts";
 import { validateDocument, validateHost } from "../core/validate.ts";
 import { answerFiles } from "./manifests.ts";
 import { MARK, type Snapshot } from "./snapshot.ts";
@@ -202,4 +203,11 @@ export function refsOf(files: readonly ManifestFile[]): { readonly refs: readonl
 }
 
 export const yamlText = (value: unknown): string => toYaml(value);
+/** The plain value of one YAML document, or the first thing that is wrong with it. */
+export function yamlValue(text: string): { readonly value: unknown } | { readonly message: string } {
+  const { tree, faults } = parseYaml(text);
+  const [first] = faults;
+  if (first !== undefined) return { message: first.message };
+  return tree === undefined ? { message: "it is empty" } : { value: plainValue(tree) };
+}
 export const policyOf = validateHost;

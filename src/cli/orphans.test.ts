@@ -79,6 +79,8 @@ test("adopt writes the agent that a container is, without what the gateway decid
       "metadata:",
       "  name: travel",
       "  namespace: team",
+      "  annotations:",
+      "    beige.dev/adopt: beige-travel",
       "spec:",
       "  model:",
       "    provider: openrouter",
@@ -105,6 +107,49 @@ test("adopt writes the agent that a container is, without what the gateway decid
   writeFileSync(join(made.home, "a.yaml"), ran.out);
   expect((await made.run(["validate", "-f", "a.yaml"])).code).toBe(0);
   expect(made.docker.asked).toEqual(["GET /containers/beige-travel/json"]);
+});
+
+test("adopt of a lost store's container on this home names it by its labels, and says all that it was made with", async () => {
+  const [store, uid] = ["0f0e0d0c-0b0a-4908-8706-050403020100", "a1b2c3d4-e5f6-4708-890a-0b0c0d0e0f10"];
+  const labels = { ...SEEN.Config.Labels, "beige.dev/store": store, "beige.dev/uid": uid };
+  const seen = (home: string): object => ({
+    ...SEEN,
+    Config: { ...SEEN.Config, Env: ["PATH=/tools/bin:/bin", "HOME=/workspace", "LANG=C", "BEIGE_AGENT=travel"], Labels: labels },
+    HostConfig: {
+      ...SEEN.HostConfig,
+      ReadonlyRootfs: false,
+      Tmpfs: { "/tmp": "rw,exec,size=1048576" },
+      Memory: 6_300_000,
+      Runtime: "runsc",
+    },
+    Mounts: [
+      { Type: "bind", Source: `${home}/run/a1b2c3d4e5`, Destination: "/beige", RW: false },
+      { Type: "bind", Source: `${home}/agents/team.travel/workspace`, Destination: "/workspace", RW: true },
+    ],
+  });
+  const ours: Record<string, unknown> = {};
+  const made = await machine(ours);
+  Object.assign(ours, seen(made.home));
+  const ran = await made.run(["adopt", "beige-travel", "--model", "a/b"], { env: made.env });
+  for (const part of [
+    `beige.dev/adopt: ${store}/${uid}`,
+    "profile: packages",
+    "runtime: runsc",
+    "path: /bin",
+    "tmp: 1048576",
+    "LANG: C",
+    "memory: 6300000",
+  ])
+    expect(ran.out).toContain(part);
+  expect(ran.out).not.toMatch(/HOME|BEIGE_AGENT|workspace/);
+  expect(ran.err).toContain("goes on as it is");
+  // The same of another home is a stranger's.
+  Object.assign(ours, seen("/elsewhere"));
+  const other = await made.run(["adopt", "beige-travel", "--model", "a/b"], { env: made.env });
+  for (const part of ["beige.dev/adopt: beige-travel", "path: /elsewhere/agents/team.travel/workspace"]) expect(other.out).toContain(part);
+  expect(other.err).toContain("never touched");
+  Object.assign(ours, { Config: { Labels: { ...labels, "beige.dev/store": "s-1" } } });
+  expect(await made.run(["adopt", "beige-travel", "--model", "a/b"], { env: made.env })).toMatchObject({ code: 3 });
 });
 
 test.each<[string, string[], number, RegExp]>([

@@ -4,8 +4,10 @@ import { styleText } from "node:util";
 export type Paint = "red" | "green" | "yellow" | "cyan" | "dim" | "bold";
 
 export interface Output {
-  /** Standard output is a terminal. */
+  /** Standard output is a terminal that a person reads. */
   readonly tty: boolean;
+  /** Standard output is a terminal, whoever reads it: nothing that moves its cursor may get there. */
+  readonly terminal: boolean;
   /** Standard error is a terminal that can be repainted. */
   readonly live: boolean;
   readonly columns: number;
@@ -52,6 +54,14 @@ export const clean = (text: string): string => text.replace(HOSTILE, "");
 /** Others' text on one line. */
 export const oneLine = (text: string): string => clean(text.replace(/\s*[\r\n]+\s*/g, " ")).trim();
 
+const AGENTS = ["AGENT", "AI_AGENT", "CLAUDECODE", "CURSOR_AGENT", "GEMINI_CLI", "CODEX_SANDBOX", "CODEX_THREAD_ID", "CODEX_CI"];
+
+/** A program that reads instead of a person: plain whole lines even on a terminal. It changes the form only; what asks still asks. */
+export const forAgent = (env: NodeJS.ProcessEnv): boolean =>
+  env["BEIGE_OUTPUT"] === undefined || env["BEIGE_OUTPUT"] === ""
+    ? AGENTS.some((name) => Boolean(env[name]))
+    : env["BEIGE_OUTPUT"] === "agent";
+
 export function createOutput(
   streams: Streams,
   env: NodeJS.ProcessEnv,
@@ -64,11 +74,13 @@ export function createOutput(
     options.gone();
   });
   stderr.on("error", () => undefined);
-  const tty = stdout.isTTY ?? false;
+  const agent = forAgent(env);
+  const tty = (stdout.isTTY ?? false) && !agent;
   const colour = wantsColour(env, options.color, tty);
   return {
     tty,
-    live: (stderr.isTTY ?? false) && env["TERM"] !== "dumb",
+    terminal: stdout.isTTY ?? false,
+    live: (stderr.isTTY ?? false) && !agent && env["TERM"] !== "dumb",
     // A terminal may say that it has none.
     columns: stdout.columns || stderr.columns || 80,
     unicode: wantsUnicode(env, tty),

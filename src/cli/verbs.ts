@@ -6,6 +6,7 @@ import { MANAGE } from "./table/manage.ts";
 import { MORE } from "./table/more.ts";
 import { START } from "./table/start.ts";
 import { STEER } from "./table/steer.ts";
+import { SESSIONS } from "./table/sessions.ts";
 import { TALK } from "./table/talk.ts";
 
 /** Asked by the completion scripts; not shown. */
@@ -20,4 +21,4 @@ const HIDDEN: Verb = {
   load: async () => (await import("./verbs/completion.ts")).complete,
 };
 
-export const verbs: readonly Verb[] = [...START, ...CHANGE, ...LOOK, ...STEER, ...MANAGE, ...TALK, ...MORE, HIDDEN];
+export const verbs: readonly Verb[] = [...START, ...CHANGE, ...LOOK, ...STEER, ...MANAGE, ...TALK, ...SESSIONS, ...MORE, HIDDEN];

@@ -3,7 +3,9 @@ import type { Described, ObjectPlan } from "../../core/control.ts";
 import { condition, nsName, type Resource } from "../../core/resource.ts";
 import { age } from "../../core/age.ts";
 import { clean, oneLine, type Output } from "../output.ts";
+import { ownersOf } from "../owners.ts";
 import { VERB_TEXT } from "./plan.ts";
+import { budgetText } from "./spend.ts";
 import { ascii, valueText, whenText } from "./values.ts";
 
 const LABEL = 12;
@@ -68,7 +70,20 @@ function planned(plan: ObjectPlan): string[] {
 const EVENTS_SHOWN = 15;
 const REVISIONS_SHOWN = 5;
 
-export function renderDescribe(out: Output, described: Described, now: number): string {
+/** What the gateway said, and what its sources are at. */
+export interface DescribedOwned extends Described {
+  readonly sources?: ReadonlyMap<string, string>;
+}
+
+function owned({ object, sources }: DescribedOwned): string[] {
+  const owners = ownersOf(object).map(({ name, source }) => {
+    const revision = source === undefined ? undefined : sources?.get(source);
+    return oneLine(revision === undefined ? name : `${name} ${revision}`);
+  });
+  return owners.length === 0 ? [] : [line("Owned by", owners.join(", "))];
+}
+
+export function renderDescribe(out: Output, described: DescribedOwned, now: number): string {
   const { object, events, revisions } = described;
   const meta = object.metadata;
   // The wire leaves out an empty namespace, whatever the type says.
@@ -93,7 +108,9 @@ export function renderDescribe(out: Output, described: Described, now: number): 
     [
       `${out.paint("bold", `${clean(object.kind)} ${clean(name)}`)}   ${verdict(out, object)}   ${generation}, ${age(now - Date.parse(meta.creationTimestamp))} old`,
       ...(labels.length > 0 ? [line("Labels", oneLine(labels.join(" ")))] : []),
+      ...owned(described),
       ...conditions(out, object),
+      ...(described.budgets ?? []).map((each, i) => line(i === 0 ? "Budget" : "", budgetText(each))),
       ...planned(described.plan),
       ...section(out, "Wanted", leaves(object.spec)),
       ...section(out, "Observed", leaves(object.status?.observed)),

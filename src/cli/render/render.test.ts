@@ -247,4 +247,8 @@ test("describe starts with the verdict", () => {
     revisions: [{ revision: 1, at: "2026-01-01T00:00:00Z", manager: "apply/default", fields: ["model.id"] }],
   };
   expect(renderDescribe(paper(), described, Date.parse("2026-01-01T02:00:00Z"))).toMatchSnapshot();
+  const managedFields = [{ manager: "apply/default" }, { manager: "source/stacks" }, { manager: "edit" }];
+  const owned = { ...described, object: { ...described.object, metadata: { ...described.object.metadata, managedFields } } } as never;
+  const sources = new Map([["stacks", "main@3f9c2a1"]]);
+  expect(renderDescribe(paper(), Object.assign(owned, { sources }), 0)).toMatch(/^Owned by {5}set default, source\/stacks main@3f9c2a1$/m);
 });

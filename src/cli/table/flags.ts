@@ -29,8 +29,8 @@ export const follow: Flag = { name: "follow", short: "f", summary: "go on with w
 export const chain: Flag = {
   name: "chain",
   value: "NAME",
-  choices: ["audit", "control"],
-  summary: "audit: calls; control: what the gateway did",
+  choices: ["audit", "control", "access"],
+  summary: "audit: calls; control: what was changed; access: requests",
 };
 export const schedules: Flag = { name: "schedules", summary: "let schedules fire" };
 export const listen: Flag = { name: "listen", value: "ADDR", summary: "HOST:PORT of the API, or none (127.0.0.1:7433)" };

@@ -58,6 +58,23 @@ export const LOOK: readonly Verb[] = [
     load: async () => (await import("../verbs/events.ts")).run,
   },
   {
+    name: "usage",
+    summary: "what LLM requests spent, and how the budgets stand",
+    args: "",
+    takes: [0, 0],
+    flags: [
+      { name: "by", value: "WHAT", choices: ["agent", "model", "provider", "key", "session"], summary: "a line for each (agent)" },
+      { name: "since", value: "TIME", summary: "not older than 24h, 30d or 2026-11-01 (7d)" },
+      { name: "until", value: "TIME", summary: "not newer than that (now)" },
+      output("text", "json"),
+    ],
+    examples: [
+      ["beige usage --since 30d --by model", ""],
+      ["beige usage -o json | jq .total.usd", ""],
+    ],
+    load: async () => (await import("../verbs/usage.ts")).run,
+  },
+  {
     name: "logs",
     summary: "the gateway's log, all or about one object",
     args: "[AGENT | KIND/NAME]",

@@ -64,7 +64,7 @@ export const MANAGE: readonly Verb[] = [
     takes: [1, Infinity],
     flags: [
       namespace,
-      { name: "patch", short: "p", value: "JSON", summary: "the patch" },
+      { name: "patch", short: "p", value: "PATCH", summary: "the patch, as JSON or YAML" },
       { name: "patch-file", value: "FILE", summary: "a file that holds it, or -" },
       { name: "type", value: "TYPE", choices: ["merge", "json"], summary: "merge (RFC 7386) or json (RFC 6902); merge" },
       { name: "dry-run", summary: "check it, change nothing" },
@@ -102,7 +102,7 @@ export const MANAGE: readonly Verb[] = [
   },
   {
     name: "adopt",
-    summary: "a manifest for the agent that a container is; the container stays as it is",
+    summary: "takes over what a lost store or a stopped container left: prints the manifest",
     args: "CONTAINER --model PROVIDER/MODEL",
     takes: [1, 1],
     flags: [
@@ -110,8 +110,8 @@ export const MANAGE: readonly Verb[] = [
       { name: "name", value: "NAME", summary: "name of the agent (that of the container)" },
       namespace,
     ],
-    examples: [["beige adopt beige-travel --model openai/gpt-5.4-mini > travel.yaml", "on the same workspace"]],
-    load: async () => (await import("../verbs/orphans.ts")).adopt,
+    examples: [["beige adopt beige-travel --model openai/gpt-5.4-mini > travel.yaml", "look at it, and apply it"]],
+    load: async () => (await import("../verbs/adopt.ts")).adopt,
   },
   {
     name: "bugreport",

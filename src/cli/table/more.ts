@@ -1,5 +1,6 @@
 // Secrets, schemas, completion, version and help.
 import type { Verb } from "../flags.ts";
+import { budgetFlags } from "../budget.ts";
 import { output } from "./flags.ts";
 
 export const MORE: readonly Verb[] = [
@@ -33,6 +34,46 @@ export const MORE: readonly Verb[] = [
     flags: [],
     examples: [["beige secret rm openai", ""]],
     load: async () => (await import("../verbs/secret.ts")).remove,
+  },
+  {
+    name: "key create",
+    summary: "an API key for a program; it is printed once",
+    args: "NAME",
+    takes: [1, 1],
+    flags: [
+      { name: "agent", value: "AGENT", many: true, summary: "an agent that a caller may prompt and call, or '*'" },
+      {
+        name: "role",
+        value: "ROLE",
+        choices: ["caller", "viewer", "operator"],
+        summary: "caller: its agents; viewer: reads; operator: all (caller)",
+      },
+      { name: "requests", value: "N", summary: "requests a day (UTC), at most" },
+      { name: "sessions", value: "N", summary: "sessions a day (UTC), at most" },
+      { name: "expires", value: "TIME", summary: "after 30d, 12h, ... (never)" },
+      ...budgetFlags,
+      output("text", "json"),
+    ],
+    examples: [["beige key create ci --agent travel --requests 1000 --expires 30d", "the key alone on standard output"]],
+    load: async () => (await import("../verbs/key.ts")).create,
+  },
+  {
+    name: "key list",
+    summary: "keys with their rights and what they have used; never the keys themselves",
+    args: "",
+    takes: [0, 0],
+    flags: [output("text", "json")],
+    examples: [["beige key list", ""]],
+    load: async () => (await import("../verbs/key.ts")).list,
+  },
+  {
+    name: "key revoke",
+    summary: "a key is refused from its next request on",
+    args: "NAME",
+    takes: [1, 1],
+    flags: [],
+    examples: [["beige key revoke ci", ""]],
+    load: async () => (await import("../verbs/key.ts")).revoke,
   },
   {
     name: "kubeconfig",

@@ -122,7 +122,20 @@ export async function verifyFiles(context: Context, input: Input, anchor?: strin
   }
 }
 
+/** Without --chain, or an anchor, which is of one chain, all of them. */
 export const verify: Run = async (context, input) => {
+  const first = await verifyOne(context, input);
+  if (word(input, "chain") !== undefined || word(input, "anchor") !== undefined || word(input, "output") === "json") return first;
+  const folder = join(context.home, "logs");
+  let worst = first;
+  for (const chain of ["control", "access"]) {
+    if (chainSegments(readdirSync(folder), `${chain}.jsonl`).length === 0) continue;
+    worst = Math.max(worst, await verifyOne(context, { ...input, flags: { ...input.flags, chain } }));
+  }
+  return worst;
+};
+
+const verifyOne: Run = async (context, input) => {
   const verified = await verifyFiles(context, input, word(input, "anchor"));
   if (word(input, "output") === "json") await context.out.write(`${JSON.stringify(verified, undefined, 2)}\n`);
   else if (verified.ok) {

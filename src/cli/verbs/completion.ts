@@ -52,6 +52,12 @@ async function names(context: Context, kind: (typeof KINDS)[number], prefix: str
   );
 }
 
+const keys = (context: Context): Promise<readonly string[]> =>
+  context.client
+    .get<{ readonly items: readonly { readonly name: string }[] }>({ path: "/api/keys", idleMs: 500 })
+    .then(({ items }) => items.map(({ name }) => name))
+    .catch(() => []);
+
 const OBJECTS = new Set([
   "get",
   "describe",
@@ -79,11 +85,13 @@ async function candidates(context: Context, before: readonly string[], last: str
   if (!found) return groupOf(first, verbs).map((verb) => verb.name.slice(first.length + 1));
   const previous = before.at(-1) ?? "";
   const flag = flagOf(found.verb, previous);
+  const agent = KINDS.find((kind) => kind.kind === "Agent");
+  if (flag?.value === "AGENT" && agent !== undefined) return names(context, agent, "");
   if (flag?.value !== undefined) return flag.choices ?? [];
   if (last.startsWith("-")) return [...found.verb.flags, ...GLOBAL].map((each) => `--${each.name}`);
   if (found.verb.name === "help") return [...verbs.map((verb) => verb.name), ...Object.keys(TOPICS)];
   if (found.verb.name === "completion") return SHELLS;
-  const agent = KINDS.find((kind) => kind.kind === "Agent");
+  if (found.verb.name === "key revoke") return keys(context);
   if (agent && (found.verb.name === "prompt" || found.verb.name === "exec")) return names(context, agent, "");
   return OBJECTS.has(found.verb.name) ? objects(context, before.slice(found.used), last) : [];
 }

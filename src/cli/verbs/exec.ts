@@ -35,7 +35,7 @@ export const run: Run = async (context, input) => {
   // Bytes as they are in a pipe; on a terminal nothing that would move its cursor.
   if (!refused)
     await context.out.write(
-      context.out.tty ? clean(text) : ran.outputBase64 === undefined ? text : Buffer.from(ran.outputBase64, "base64"),
+      context.out.terminal ? clean(text) : ran.outputBase64 === undefined ? text : Buffer.from(ran.outputBase64, "base64"),
     );
   if (ran.error !== undefined) context.out.note(oneLine(ran.error));
   return ran.outcome === "denied" ? Math.max(1, ran.exitCode) : ran.exitCode;

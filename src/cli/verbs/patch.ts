@@ -1,4 +1,4 @@
-// beige patch: changes a part of an object by a merge patch or a JSON patch.
+// beige patch: changes a part of an object by a merge patch or a JSON patch, written as JSON or as YAML.
 import { readFileSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { BeigeError } from "../../core/errors.ts";
@@ -31,13 +31,20 @@ async function textOf(context: Context, input: Input): Promise<string> {
   }
 }
 
-function parsed(text: string, type: string): unknown {
-  let body: unknown;
+/** JSON where it is JSON: only what is not loads the reader of YAML, which is as strict as it is with manifests. */
+async function valueOf(text: string): Promise<unknown> {
   try {
-    body = JSON.parse(text);
-  } catch (error) {
-    throw new BeigeError("invalid", "the patch is not JSON", { cause: error, hint: `-p '{"spec":{"suspend":true}}'` });
+    return JSON.parse(text) as unknown;
+  } catch {
+    const { yamlValue } = await import("../offline.ts");
+    const read = yamlValue(text);
+    if ("value" in read) return read.value;
+    throw new BeigeError("invalid", `the patch is neither JSON nor YAML: ${read.message}`, { hint: `-p '{"spec":{"suspend":true}}'` });
   }
+}
+
+async function parsed(text: string, type: string): Promise<unknown> {
+  const body = await valueOf(text);
   if (type === "json" && !Array.isArray(body))
     throw new BeigeError("invalid", "a JSON patch is a list of operations", {
       hint: `--type json -p '[{"op":"replace","path":"/spec/suspend","value":true}]'`,
@@ -50,7 +57,7 @@ function parsed(text: string, type: string): unknown {
 export const run: Run = async (context, input) => {
   const targets = await namedTargets(context, input.args, { input, verb: "patch" });
   const type = word(input, "type") ?? "merge";
-  const body = parsed(await textOf(context, input), type);
+  const body = await parsed(await textOf(context, input), type);
   const dryRun = on(input, "dry-run");
   for (const target of targets) {
     const before = await context.client.get<Resource>({ path: pathOf(target) });

@@ -77,7 +77,7 @@ async function note(context: Context, state: Spoken, text: string): Promise<void
 }
 
 async function text(context: Context, state: Spoken, delta: string): Promise<void> {
-  const shown = context.out.tty ? clean(delta) : delta;
+  const shown = context.out.terminal ? clean(delta) : delta;
   if (shown === "") return;
   await context.out.write(shown);
   state.any = true;
@@ -103,6 +103,14 @@ async function say(context: Context, event: TurnEvent, state: Spoken): Promise<v
     case "error":
       if (!state.fresh) await out.write("\n");
       throw failed(event);
+    case "compaction":
+      return note(
+        context,
+        state,
+        event.failed === undefined ? "the older part of the conversation was summarised" : `! ${oneLine(event.failed)}`,
+      );
+    case "user":
+      return note(context, state, `> ${fit(oneLine(event.text), 200)}`);
     case "session":
     case "thinking":
       return undefined;
