@@ -9,7 +9,7 @@ const GROUPS: readonly (readonly [string, readonly string[]])[] = [
   ["Change", ["validate", "diff", "apply", "delete", "edit", "rollout", "wait", "reconcile", "suspend", "resume"]],
   ["Look", ["status", "get", "describe", "tree", "explain", "events", "logs", "audit"]],
   ["Talk", ["prompt", "exec"]],
-  ["More", ["secret", "key", "schema", "completion", "version", "help"]],
+  ["More", ["secret", "key", "completion", "version", "help"]],
 ];
 
 export const EXIT_CODES = `exit codes of beige
@@ -34,6 +34,19 @@ const table = (rows: readonly (readonly [string, string])[], gap = 2): string =>
   return rows.map(([left, right]) => `  ${left.padEnd(width)}${right}`.trimEnd()).join("\n");
 };
 
+const WIDE = 100;
+
+/** Words with commas between them, in lines that fit. */
+function wrapped(words: readonly string[]): string {
+  const lines = [""];
+  words.forEach((word, i) => {
+    const text = i === words.length - 1 ? word : `${word},`;
+    if ((lines.at(-1) ?? "").length + text.length >= WIDE) lines.push("");
+    lines[lines.length - 1] += ` ${text}`;
+  });
+  return lines.map((line) => ` ${line}\n`).join("");
+}
+
 export function overview(verbs: readonly Verb[]): string {
   const rows = (names: readonly string[]): [string, string][] =>
     names.flatMap((name): [string, string][] => {
@@ -48,7 +61,7 @@ export function overview(verbs: readonly Verb[]): string {
   );
   const width = Math.max(...GROUPS.flatMap(([, names]) => names).map((name) => name.length));
   const body = GROUPS.map(([title, names]) => `${title}\n${table(rows(names).map(([a, b]) => [a.padEnd(width), b]))}`).join("\n");
-  return `${TITLE}\n\n${body}\nAlso\n  ${others.join(", ")}\n\nbeige VERB --help   its flags and examples      beige help exit-codes      beige help --json\n`;
+  return `${TITLE}\n${body}\nAlso\n${wrapped(others)}beige VERB --help   its flags and examples      beige help exit-codes      beige help --json\n`;
 }
 
 const flagText = (flag: Flag): string =>

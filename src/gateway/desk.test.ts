@@ -195,22 +195,29 @@ test("a context that is too long is summarised on the one road, recorded and pai
       const text = JSON.stringify(context.messages);
       const summary = context.systemPrompt?.includes("You are a test.") !== true;
       asked.push(summary ? "summary" : text.includes("second") && text.length > 30_000 ? "too long" : "answer");
-      if (asked.at(-1) !== "too long") return yield* echo.stream(target, context, options, signal);
       const message = { ...TOO_LONG, timestamp: w.clock.now() };
-      yield { type: "error", message, failure: { status: 400, message: "too many tokens", overflow: true } };
+      if (asked.at(-1) !== "too long") yield* echo.stream(target, context, options, signal);
+      else yield { type: "error", message, failure: { status: 400, message: "too many tokens", overflow: true } };
     },
   };
-  const providers = [w.echoProvider("p", [{ match: "second", text: "short again" }, { match: ".", text: "long ".repeat(10_000) }])];
+  const providers = [
+    w.echoProvider("p", [
+      { match: "checkpoint|conversation", text: "SUMMARY" },
+      { match: "second", text: "short again" },
+      { match: ".", text: "long ".repeat(2000) },
+    ]),
+  ];
   const at = rig({ llm, providers, agents: [w.agent("dev", [["p", "m"]])] });
-  await at.say("first");
+  for (const text of ["one", "two", "three", "four"]) await at.say(text);
   const events = await at.say("second");
-  expect(asked).toEqual(["answer", "too long", "summary", "answer"]);
+  // Two summaries: of what was before, and of the turn that is cut in two.
+  expect(asked.slice(4)).toEqual(["too long", "summary", "summary", "answer"]);
   expect(answer(events)).toBe("short again");
   expect(events.map((event) => event.type)).toContain("compaction");
   const ended = at.audit.rows.filter((row) => row.type === "llm" && row.phase === "end");
-  expect(ended.map((row) => [row.session, row.outcome])).toEqual([
-    ["cli:default", "ok"],
+  expect(ended.slice(4).map((row) => [row.session, row.outcome])).toEqual([
     ["cli:default", "failed"],
+    ["cli:default", "ok"],
     ["cli:default", "ok"],
     ["cli:default", "ok"],
   ]);

@@ -66,6 +66,10 @@ const settings = ({ model, compactAt }: SessionOptions): SettingsManager =>
     enableInstallTelemetry: false,
   });
 
+/** The model's window is smaller than was thought: the next summary leaves a quarter of what was too much. */
+export const keepLess = (session: AgentSession, tokens: number): void =>
+  session.settingsManager.applyOverrides({ compaction: { keepRecentTokens: Math.min(KEEP_TOKENS, Math.floor(tokens / 4)) } });
+
 type Loader = NonNullable<NonNullable<Parameters<typeof createAgentSession>[0]>["resourceLoader"]>;
 
 const loader = (systemPrompt: string): Loader => ({

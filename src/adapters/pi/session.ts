@@ -5,7 +5,7 @@ import type { AssistantMessage, LiveSession, Message, SessionEvent, SessionOptio
 import type { Log } from "../../core/world.ts";
 import { sessionFile } from "./file.ts";
 import { ownStream } from "./stream.ts";
-import { createSdkSession, openManager, SESSION_VERSION } from "./sdk.ts";
+import { createSdkSession, keepLess, openManager, SESSION_VERSION } from "./sdk.ts";
 
 const INBOX = "beige.inbox";
 const INTERRUPTED =
@@ -100,7 +100,7 @@ export async function openSession(options: SessionOptions, log: Log): Promise<Li
   const closed = closeCalls(manager);
   if (closed > 0) log.info("lost tool results closed", { file: file.path, calls: closed });
   const session = await createSdkSession(options, manager);
-  session.agent.streamFunction = ownStream(options);
+  session.agent.streamFunction = ownStream(options, (tokens) => keepLess(session, tokens));
   // In the order in which the model asked: two patches of one file must not race.
   session.agent.toolExecution = "sequential";
   return live({ session, manager, file: file.path, inbox: heldIds(manager), ...(file.note === undefined ? {} : { note: file.note }) });

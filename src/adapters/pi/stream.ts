@@ -11,6 +11,8 @@ import { fold, newDraft, type Draft } from "../../core/draft.ts";
 import type { AssistantMessage, ChatContext, ChatEvent, Message, SessionOptions } from "../../core/chat.ts";
 import { eventStream, MODEL, PROVIDER } from "./sdk.ts";
 
+const CHARS_A_TOKEN = 4;
+
 type StreamFunction = AgentSession["agent"]["streamFunction"];
 
 /** The transcript declares prompt and tools in system messages; the newest state of both goes beside the messages. */
@@ -32,6 +34,9 @@ const tooLong = (message: AssistantMessage): SdkMessage =>
     errorMessage: `prompt is too long: ${message.errorMessage ?? ""}`,
   }) as unknown as SdkMessage;
 
+const overflowed = (event: ChatEvent): boolean =>
+  event.type === "error" && event.failure?.overflow === true && event.failure.partial !== true;
+
 const partialOf = (draft: Draft): SdkMessage => draft as unknown as SdkMessage;
 
 function toSdk(event: ChatEvent, draft: Draft): AssistantMessageEvent {
@@ -44,15 +49,15 @@ function toSdk(event: ChatEvent, draft: Draft): AssistantMessageEvent {
     }
     case "error": {
       const reason = event.message.stopReason === "aborted" ? "aborted" : "error";
-      const recover = event.failure?.overflow === true && event.failure.partial !== true;
-      return { type: "error", reason, error: recover ? tooLong(event.message) : (event.message as unknown as SdkMessage) };
+      return { type: "error", reason, error: overflowed(event) ? tooLong(event.message) : (event.message as unknown as SdkMessage) };
     }
     default:
       return { ...event, partial: partialOf(draft) } as AssistantMessageEvent;
   }
 }
 
-export function ownStream(options: SessionOptions): StreamFunction {
+/** `onOverflow` hears how many tokens were too many, about. */
+export function ownStream(options: SessionOptions, onOverflow: (tokens: number) => void): StreamFunction {
   return (model, context, asked) => {
     const out = eventStream();
     const signal = asked?.signal ?? new AbortController().signal;
@@ -61,6 +66,7 @@ export function ownStream(options: SessionOptions): StreamFunction {
     const pump = async (): Promise<void> => {
       for await (const event of options.stream(contextOf(context.messages), { thinking: options.thinking }, signal)) {
         fold(draft, event);
+        if (overflowed(event)) onOverflow(Math.floor(JSON.stringify(context.messages).length / CHARS_A_TOKEN));
         out.push(toSdk(event, draft));
         ended = event.type === "done" || event.type === "error";
         if (ended) return;
