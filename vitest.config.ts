@@ -2,6 +2,8 @@ import { defineConfig } from "vitest/config";
 
 export default defineConfig({
   test: {
+    // Most tests wait for processes, sockets and disks: two at once keep two cores busy.
+    maxWorkers: 2,
     projects: [
       {
         test: {

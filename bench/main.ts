@@ -5,8 +5,10 @@ import { root } from "../test/gateway.ts";
 import { auditing } from "./audit.ts";
 import { noopApply, version } from "./cli.ts";
 import { convergence } from "./convergence.ts";
+import { leaving } from "./egress.ts";
 import { execution } from "./exec.ts";
 import { atEnd, type Fleet, startFleet } from "./fleet.ts";
+import { gatewaySpeed } from "./gateway.ts";
 import { idle } from "./idle.ts";
 import { install } from "./installed.ts";
 import type { Line } from "./measure.ts";
@@ -25,8 +27,10 @@ const PARTS: Readonly<Record<string, (ground: Ground) => Promise<readonly Line[]
   convergence: async ({ fleet }) => convergence(await fleet()),
   cli: async ({ program, fleet }) => [await version(program()), ...(await noopApply(await fleet(), program()))],
   exec: async ({ fleet }) => execution(await fleet()),
+  egress: ({ program }) => leaving(program()),
   idle: async ({ fleet }) => idle(await fleet()),
   plane: ({ program, fleet }) => plane(program(), fleet),
+  gateway: ({ program }) => gatewaySpeed(program()),
 };
 
 const number = (value: number): string => (value >= 100 || Number.isInteger(value) ? value.toFixed(0) : value.toFixed(value >= 10 ? 1 : 2));
@@ -35,7 +39,7 @@ function row(line: Line): readonly string[] {
   const { unit } = line;
   const floor = line.floor === undefined ? "" : `${number(line.floor)} ${unit}`;
   const ratio = line.floor === undefined ? "" : `${line.ratio.toFixed(2)}x`;
-  const limit = `<= ${line.limit}${line.floor === undefined ? ` ${unit}` : "x"}`;
+  const limit = `${line.least === true ? ">=" : "<="} ${line.limit}${line.floor === undefined ? ` ${unit}` : "x"}`;
   return [line.line, `${number(line.value)} ${unit}`, floor, ratio, limit, line.met ? "yes" : "NO", line.note ?? ""];
 }
 

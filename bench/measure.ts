@@ -4,13 +4,15 @@ import { type ChildProcess, spawn } from "node:child_process";
 /** One line of the table. */
 export interface Line {
   readonly line: string;
-  readonly unit: "ms" | "us" | "MiB" | "writes" | "scripts";
+  readonly unit: "ms" | "us" | "MiB" | "writes" | "scripts" | "requests/s" | "x";
   readonly value: number;
   /** Measured in the same run; absent where the limit is an absolute number. */
   readonly floor?: number;
   /** Of value and floor; the value itself where there is no floor. */
   readonly ratio: number;
   readonly limit: number;
+  /** The value must reach the limit, not keep below it. */
+  readonly least?: true;
   readonly met: boolean;
   readonly note?: string;
 }
@@ -93,6 +95,9 @@ export const within = (told: Told, value: number): Line => ({
   met: value <= told.limit,
   ...(told.note === undefined ? {} : { note: told.note }),
 });
+
+/** A line whose value must be at least `limit`. */
+export const atLeast = (told: Told, value: number): Line => ({ ...within(told, value), least: true, met: value >= told.limit });
 
 /** Runs a program with its output thrown away. Rejects when it does not end with 0. */
 export function runProgram(command: string, args: readonly string[], env: NodeJS.ProcessEnv = process.env): Promise<void> {

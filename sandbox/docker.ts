@@ -5,6 +5,7 @@ import Dockerode from "dockerode";
 import type { Sandbox } from "../src/core/sandbox.ts";
 import type { Clock, Log } from "../src/core/world.ts";
 import * as answer from "./docker/answer.ts";
+import { benchRows } from "./docker/bench.ts";
 import { ask, LOOK_MS, passing, type AskOptions } from "./docker/ask.ts";
 import { create, inspect, list, ping, remove, short } from "./docker/containers.ts";
 import { watchEvents, type EventSource } from "./docker/events.ts";
@@ -14,6 +15,7 @@ import { messageOf } from "./docker/failure.ts";
 import { limits } from "./docker/shape.ts";
 import type { Door, Engine } from "./docker/words.ts";
 import { createResident } from "./resident.ts";
+import type { KeptOptions } from "./resident/kept.ts";
 
 const STOP_SLACK_MS = 30_000;
 const EVENTS = [
@@ -38,6 +40,8 @@ export interface DockerOptions {
   readonly guest: string;
   /** Grows with every start of a gateway on this store: supervisors refuse an older one. */
   readonly epoch: number;
+  /** For commands that outlive the gateway. */
+  readonly kept?: KeptOptions;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -97,6 +101,7 @@ export function createDocker(options: DockerOptions): Sandbox {
     fate: (id) => fate(engine, id),
     epoch: options.epoch,
     nonce: () => randomBytes(16),
+    ...(options.kept === undefined ? {} : { kept: options.kept }),
     clock,
     log,
   });
@@ -126,8 +131,19 @@ export function createDocker(options: DockerOptions): Sandbox {
       checkWords(request);
       return (await isResident(engine, id, signal)) ? resident.exec(id, request, signal) : exec(engine, id, request, signal);
     },
+    rejoin: async (id, key, signal) => ((await isResident(engine, id, signal)) ? resident.rejoin(id, key, signal) : undefined),
+    checks: async (id, signal) => {
+      const look = { signal, limitMs: LOOK_MS };
+      const [info, host] = await Promise.all([
+        ask(engine, `inspect container ${short(id)}`, (s) => door.inspect(id, s), look),
+        ask(engine, "say what it is", (s) => door.info(s), look),
+      ]);
+      return benchRows(info, host);
+    },
+    lacks: () => engine.facts?.lacks ?? [],
     logs: (id, lines, signal) => logs(engine, id, { lines, signal }),
     watch: (on, signal) => watchEvents(eventSource(engine), clock, on, signal),
+    close: () => resident.close(),
     guest: () => options.guest,
   };
 }

@@ -343,7 +343,7 @@ export interface TextFile {
  */
 export interface AgentSandbox {
   /**
-   * What isolates the agent.
+   * What isolates the agent. docker: containers. bwrap: bubblewrap, without an engine; image is host, or a folder below BEIGE_HOME/images; limits are each process's own.
    */
   backend: "docker" | "bwrap";
   /**
@@ -351,7 +351,7 @@ export interface AgentSandbox {
    */
   image: string;
   /**
-   * When the container is started.
+   * eager: the container is made and started at once. lazy: at the first call or prompt, and it runs from then on.
    */
   start: "eager" | "lazy";
   /**
@@ -427,13 +427,43 @@ export interface SandboxResources {
  */
 export interface SandboxNetwork {
   /**
-   * none: nothing. open: the engine's bridge network.
+   * none: nothing. allowlist: the hosts of allow, through the gateway. open: the engine's bridge network. A change between none and allowlist is live.
    */
   mode: "none" | "open" | "allowlist";
   /**
-   * Hosts and ports of mode allowlist.
+   * Hosts of mode allowlist: HOST:PORT, *.HOST (the names below it), or an entry with more. Port 443 when none is said.
+   *
+   * @maxItems 500
    */
-  allow?: string[];
+  allow?: (string | EgressEntry)[];
+}
+export interface EgressEntry {
+  /**
+   * Host name, *.NAME, or an address.
+   */
+  host: string;
+  /**
+   * Ports; 443 when absent.
+   *
+   * @maxItems 64
+   */
+  ports?: number[];
+  /**
+   * The host may have an address that is not public, where host.yaml allows it too (egress.private).
+   */
+  private?: boolean;
+  /**
+   * Secret of host.yaml that the gateway puts into each request; the sandbox never has it. The gateway then answers the host's TLS itself.
+   */
+  secret?: string;
+  /**
+   * Header that carries the secret; Authorization when absent.
+   */
+  header?: string;
+  /**
+   * Text before the value; 'Bearer ' in Authorization, nothing elsewhere.
+   */
+  prefix?: string;
 }
 export interface SandboxMount {
   /**
@@ -461,6 +491,10 @@ export interface AgentWorkspace {
    * What happens to the folder when the agent is deleted.
    */
   onDelete: "retain" | "delete";
+  /**
+   * session: a snapshot of the folder is kept before each new session begins.
+   */
+  snapshot: "never" | "session";
   /**
    * Whether another agent may have the same folder.
    */
@@ -564,6 +598,8 @@ export interface HostPolicy {
    */
   secrets: HostSecret[];
   paths: HostPaths;
+  egress?: HostEgress;
+  tracing?: HostTracing;
   sources?: HostSources;
 }
 export interface HostSecret {
@@ -604,6 +640,24 @@ export interface HostPaths {
    * Roots of plugins by path.
    */
   plugins: string[];
+}
+/**
+ * Where sandboxes may go that is not the public internet.
+ */
+export interface HostEgress {
+  /**
+   * Hosts with private, loopback or link-local addresses that a manifest may allow with private: true: NAME, NAME:PORT, *.NAME or an address.
+   */
+  private: string[];
+}
+/**
+ * Where spans of turns, LLM requests and tool calls are sent. Read when the gateway starts; OTEL_EXPORTER_OTLP_ENDPOINT wins.
+ */
+export interface HostTracing {
+  /**
+   * Base address of an OTLP/HTTP collector, such as http://127.0.0.1:4318.
+   */
+  endpoint?: string;
 }
 /**
  * What the manifests of a Source may bring. Whoever can write its folder has this power.

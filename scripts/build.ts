@@ -20,6 +20,8 @@ const ASSETS = [
 
 /** Verbs that read YAML load these when they run; read verbs never do. */
 const HEAVY = /\/(offline|hostfile)\.ts$/;
+/** What draws the terminal stays modules: its SDK is not ours to bundle. */
+const TERMINAL = /\/tui\/run\.ts$/;
 
 const apart: Plugin = {
   name: "apart",
@@ -27,6 +29,7 @@ const apart: Plugin = {
     building.onResolve({ filter: HEAVY }, ({ path, kind }) =>
       kind === "dynamic-import" ? { path: path.replace(/^.*\/(\w+)\.ts$/, "./$1.js"), external: true } : undefined,
     );
+    building.onResolve({ filter: TERMINAL }, () => ({ path: "./src/tui/run.js", external: true }));
   },
 };
 

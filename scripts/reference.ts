@@ -5,6 +5,7 @@ import { EXIT_CODES } from "../src/cli/help.ts";
 import { KINDS, type KindName } from "../src/cli/names.ts";
 import { plainYaml } from "../src/cli/render/plain.ts";
 import { verbs } from "../src/cli/verbs.ts";
+import { protocolPage } from "./protocol.ts";
 
 const NOTE = "<!-- Written by `npm run gen` from the sources: do not edit. -->";
 const cell = (text: string): string => text.replaceAll("|", "\\|").replaceAll("<", "&lt;").replaceAll("\n", " ");
@@ -105,4 +106,5 @@ function cliPage(): string {
 export const reference = (): Readonly<Record<string, string>> => ({
   ...Object.fromEntries(KINDS.map((kind) => [`${kind.kind.toLowerCase()}.md`, kindPage(kind)])),
   "cli.md": cliPage(),
+  "protocol.md": protocolPage(NOTE),
 });

@@ -26,11 +26,26 @@ function compiler(): readonly [string, string, readonly string[]] {
   return ["a compiler for the sandbox's tests", "sh", ["-c", install]];
 }
 
+/** The backend without an engine is tested beside the one with it. */
+function bubblewrap(): readonly [string, string, readonly string[]] {
+  const install =
+    "command -v bwrap >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends bubblewrap util-linux >/dev/null; }";
+  return ["bubblewrap for the sandbox's tests", "sh", ["-c", install]];
+}
+
+/** A terminal for the tests of `beige tui` and `beige top`. */
+function terminal(): readonly [string, string, readonly string[]] {
+  const install = "command -v tmux >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends tmux >/dev/null; }";
+  return ["a terminal for the tests of the terminal", "sh", ["-c", install]];
+}
+
 const steps: readonly (readonly [string, string, readonly string[]])[] = [
   ["types", bin("tsc"), ["-p", "."]],
   ["lint", bin("oxlint"), ["--type-aware"]],
   ["format", bin("oxfmt"), ["--check"]],
   compiler(),
+  terminal(),
+  bubblewrap(),
   ["engine and images", "sh", [join(root, "sandbox/engine.sh"), "ensure"]],
   ["unit, contract, golden and sim tests", process.execPath, vitest("unit")],
   ["tests on the Docker engine", process.execPath, vitest("docker")],

@@ -49,7 +49,8 @@ export async function startDaemon(given: DaemonOptions): Promise<Daemon> {
   // The agent loop's SDK is large: from the second start of a home on, its first chat takes two thirds of the time.
   enableCompileCache(join(home, "cache"));
   const options = { ...given, home };
-  const base = foundation(options);
+  const version = packageVersion();
+  const base = foundation(options, version);
   const { log, store } = base;
   let engine: Engine | undefined;
   const theEngine = (): Engine => {
@@ -95,7 +96,6 @@ export async function startDaemon(given: DaemonOptions): Promise<Daemon> {
     log,
     onPass: (kind, outcome) => base.metrics.count("reconciles", { kind, outcome }),
   });
-  const version = packageVersion();
   let engineState = "unknown";
   let lookedAtMs = Number.NEGATIVE_INFINITY;
   /** Whoever asks for the health often does not ask the container engine as often. */
@@ -116,6 +116,9 @@ export async function startDaemon(given: DaemonOptions): Promise<Daemon> {
     turn: roads.turn,
     road: roads.road,
     sessions: roads.desk,
+    egress: roads.egress,
+    checks: roads.checks,
+    snapshots: roads.snapshots,
     token: operatorToken(home, systemRandom),
     keys: base.keys,
     accounts: base.ledger,
@@ -155,8 +158,10 @@ export async function startDaemon(given: DaemonOptions): Promise<Daemon> {
       trees.close();
       await roads.sockets.closeAll();
       await roads.plugins.stop();
+      roads.sandbox.close?.();
       base.keys.close();
       await Promise.all([base.audit.close(), base.control.close(), base.access.close()]);
+      await base.tracing?.stop();
       store.close();
       log.info("gateway is down", { home });
       log.close();

@@ -33,6 +33,8 @@ const MAY: Readonly<Record<string, readonly string[]>> = {
   "src/core": ["schemas"],
   controllers: ["schemas", "src/core", ...["agent", "plugin", "provider", "schedule", "source"].map((kind) => `controllers/${kind}`)],
   "src/daemon": ["*"],
+  // The command line's own room for its terminal: the only part of it that loads the SDK.
+  "src/cli": ["schemas", "src/core", "src/tui"],
   "src/index.ts": ["schemas", "src/core"],
 };
 
@@ -43,8 +45,8 @@ const DOORS: Readonly<Record<string, readonly string[]>> = {
   "fast-json-patch": ["src/core/diff.ts"],
   croner: ["src/core/cron.ts"],
   dockerode: ["sandbox/docker.ts"],
-  "@mariozechner/pi-coding-agent": ["src/adapters/pi"],
-  "@earendil-works/pi-ai": ["src/adapters/pi"],
+  "@mariozechner/pi-coding-agent": ["src/adapters/pi", "src/tui"],
+  "@earendil-works/pi-ai": ["src/adapters/pi", "src/tui"],
   typebox: ["src/adapters/pi"],
   pino: ["src/adapters/log.ts"],
   "node:sqlite": ["src/engine/store", "src/adapters/lock.ts"],

@@ -62,15 +62,21 @@ function restartOf(agent: Agent): string | undefined {
   return said === undefined || said.length <= 64 ? said : fingerprint(said);
 }
 
+/** Absent for the usual one, so that what was made before there were others stays what it is. */
+export const backendOf = (agent: Agent): Pick<SandboxSpec, "backend"> =>
+  agent.spec.sandbox.backend === "bwrap" ? { backend: "bwrap" } : {};
+
 /** What of the manifest forces another container when it changes; facts of this machine are not in it. */
 function replacing(agent: Agent): object {
   const { image, profile, runtime, path, network, mounts, env, resources } = agent.spec.sandbox;
   return {
+    ...backendOf(agent),
     image,
     profile,
     runtime,
     path,
-    network: network.mode,
+    // Through the relay that is always there, allowlist is a matter of the gateway.
+    network: network.mode === "open" ? "open" : "none",
     env,
     tmp: parseBytes(resources.tmp),
     mounts: mounts.map(({ source, target, readOnly }) => ({ source, target, readOnly })).toSorted(byTarget),
@@ -123,9 +129,10 @@ export function boxOf(agent: Agent, view: View, sources: Sources): Box {
     cpus: parseCores(sandbox.resources.cpus) ?? 0,
     pids: sandbox.resources.pids,
     tmpBytes: parseBytes(sandbox.resources.tmp) ?? 0,
-    // Mode allowlist is refused before anything is planned; nothing is the safe reading of it.
+    // Mode allowlist has no route either: its way out is the gateway's egress socket.
     network: sandbox.network.mode === "open" ? "open" : "none",
     profile: sandbox.profile,
+    ...backendOf(agent),
     ...(sandbox.runtime === undefined ? {} : { runtime: sandbox.runtime }),
   };
 }

@@ -252,3 +252,23 @@ test("a BEIGE_HOME that is too long for a socket is refused at apply", () => {
     hint: "set BEIGE_HOME to a shorter path",
   });
 });
+
+test("entries of the allowlist that cannot be read, and secrets that are not for their host, are told with their place", () => {
+  const told = (network: object): readonly (string | undefined)[] =>
+    (agentKind.check?.(agentOf("a", {}, { network }), viewOf({})) ?? []).map((problem) => problem.path);
+  expect(told({ mode: "allowlist", allow: ["api.example.com:443", "*.github.com", { host: "a.dev", ports: [80, 443] }] })).toEqual([]);
+  expect(told({ mode: "none", allow: ["api.example.com"] })).toEqual([]);
+  expect(told({ mode: "open", allow: ["api.example.com"] })).toEqual(["/spec/sandbox/network/allow"]);
+  expect(told({ mode: "allowlist", allow: ["a.dev", "http://b.dev", "127.1:80"] })).toEqual([
+    "/spec/sandbox/network/allow/1",
+    "/spec/sandbox/network/allow/2",
+  ]);
+  expect(told({ mode: "allowlist", allow: [{ host: "a.dev", secret: "none" }] })).toEqual(["/spec/sandbox/network/allow/0/secret"]);
+});
+
+test("what bubblewrap has not is refused with the field that asks for it", () => {
+  const asks = { backend: "bwrap", profile: "packages", runtime: "runsc", network: { mode: "open" } };
+  const paths = problems(agentOf("travel", {}, asks)).map(({ path }) => path);
+  expect(paths).toEqual(["/spec/sandbox/network/mode", "/spec/sandbox/profile", "/spec/sandbox/runtime"]);
+  expect(problems(agentOf("travel", {}, { backend: "bwrap", network: { mode: "allowlist", allow: ["a.example"] } }))).toEqual([]);
+});

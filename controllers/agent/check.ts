@@ -1,6 +1,8 @@
 // What is wrong with an agent that its schema cannot see. Pure: neither secrets nor the world are asked.
+import { entryProblems, parseEntry, targetText } from "../../src/core/egress.ts";
 import type { Problem } from "../../src/core/errors.ts";
 import type { View } from "../../src/core/kind.ts";
+import { secretAllowed } from "../../src/core/hostpolicy.ts";
 import { socketPath, SOCKET_PATH_MAX } from "../../src/core/paths.ts";
 import { refName, refOf, type Agent } from "../../src/core/resource.ts";
 import { checkAdoption } from "./adopt.ts";
@@ -15,6 +17,8 @@ export function checkAgent(agent: Agent, view: View): readonly Problem[] {
     ...paths(agent, view),
     ...targets(agent),
     ...env(agent),
+    ...backend(agent),
+    ...egress(agent, view),
     ...socket(agent, view),
     ...checkAdoption(agent, view),
   ];
@@ -75,6 +79,39 @@ function env(agent: Agent): readonly Problem[] {
       path: `/spec/sandbox/env/${name}`,
       hint: name === "PATH" ? "set sandbox.path" : "choose another name",
     }));
+}
+
+/** What bubblewrap has not. */
+function backend({ spec: { sandbox } }: Agent): readonly Problem[] {
+  if (sandbox.backend !== "bwrap") return [];
+  const lacks = (message: string, field: string, hint: string): Problem => ({
+    message: `backend bwrap ${message}`,
+    path: `/spec/sandbox/${field}`,
+    hint,
+  });
+  return [
+    ...(sandbox.network.mode === "open" ? [lacks("has no network of its own to open", "network/mode", "set mode: allowlist")] : []),
+    ...(sandbox.profile === "packages" ? [lacks("has no writable root", "profile", "set profile: strict")] : []),
+    ...(sandbox.runtime === undefined ? [] : [lacks("takes no runtime", "runtime", "remove runtime")]),
+  ];
+}
+
+/** Entries that cannot be read, and secrets that host policy does not give to their host. */
+function egress({ spec }: Agent, view: View): readonly Problem[] {
+  const { network } = spec.sandbox;
+  const at = (index: number): string => `/spec/sandbox/network/allow/${index}`;
+  const unread = entryProblems(network).map(({ index, message, hint }) => ({ message, hint, path: at(index) }));
+  const secrets = (network.allow ?? []).flatMap((entry, index) => {
+    const rule = parseEntry(entry);
+    if (typeof rule === "string" || rule.injection === undefined) return [];
+    const { secret } = rule.injection;
+    const verdicts = rule.ports.map((port) => secretAllowed(view.host, { secret }, targetText({ host: rule.host, port })));
+    return verdicts.flatMap((one) => (one.ok ? [] : [{ message: one.message, hint: one.hint, path: `${at(index)}/secret` }])).slice(0, 1);
+  });
+  // Under none it is a list that waits; under open it would only look like a limit.
+  const idle = network.mode === "open" && network.allow !== undefined;
+  const mode = { message: "allow limits nothing in mode open", path: "/spec/sandbox/network/allow" };
+  return [...unread, ...secrets, ...(idle ? [{ ...mode, hint: "set mode: allowlist, or remove allow" }] : [])];
 }
 
 function socket(agent: Agent, view: View): readonly Problem[] {

@@ -97,6 +97,7 @@ export function compare(compared: Compared): Difference {
     limits: limitChanges(box, seen.spec),
     replace: [
       ...imageChanges(compared),
+      ...changed("sandbox.backend", seen.spec.backend ?? "docker", box.backend ?? "docker"),
       ...changed("sandbox.profile", seen.spec.profile, box.profile),
       ...changed("sandbox.runtime", plainRuntime(seen.spec.runtime), plainRuntime(box.runtime)),
       ...changed("sandbox.network.mode", seen.spec.network, box.network),

@@ -1,5 +1,5 @@
 // One look at containers and images for all agents of one moment: at a resync and in a plan every agent asks for the same.
-import type { Sandbox, SandboxListed } from "../../src/core/sandbox.ts";
+import type { Sandbox, SandboxListed, SandboxSpec } from "../../src/core/sandbox.ts";
 import type { FolderSeen, Workspaces, World } from "../../src/core/world.ts";
 
 // A listing says only which containers there may be. What each of them is, `inspect` says, and that is never kept. So an old
@@ -45,8 +45,8 @@ export function listBoxes(w: World): Promise<readonly SandboxListed[]> {
 }
 
 /** Id of an image; undefined when it is not on this machine. */
-export const imageIdOf = (w: World, ref: string): Promise<string | undefined> =>
-  together(images, { port: w.sandbox, key: ref }, () => w.sandbox.image(ref));
+export const imageIdOf = (w: World, { image, backend }: Pick<SandboxSpec, "image" | "backend">): Promise<string | undefined> =>
+  together(images, { port: w.sandbox, key: `${backend ?? "docker"} ${image}` }, () => w.sandbox.image(image, undefined, backend));
 
 /** A folder that every agent asks for; whoever acts on one looks for himself. */
 export const folderSeen = (w: World, path: string): Promise<FolderSeen> =>

@@ -27,6 +27,8 @@ export type Body = Pick<Plan<AgentAction>, "actions" | "drift" | "wait" | "degra
   readonly pending?: { readonly reason: string; readonly message: string };
   readonly serving?: SandboxSeen;
   readonly waitingFor?: SandboxSeen;
+  /** Why nothing runs although all is well: it is started when it is needed. */
+  readonly asleep?: string;
   /** New calls wait while it is so. */
   readonly draining?: boolean;
 };
@@ -34,10 +36,14 @@ export type Body = Pick<Plan<AgentAction>, "actions" | "drift" | "wait" | "degra
 export const imageHint = (ref: string): string => (ref.startsWith("beige-") ? `run: sandbox/engine.sh images` : `run: docker pull ${ref}`);
 
 export function imageMissing(s: Situation): Body {
-  const image = s.box.image;
+  const { image, backend } = s.box;
+  const message =
+    backend === "bwrap"
+      ? `there is no folder ${s.view.home}/images/${image}; sandbox.image: host takes this machine's own programs`
+      : `image ${image} is not on the engine; ${imageHint(image)}`;
   return {
     actions: [],
-    pending: { reason: "ImageMissing", message: `image ${image} is not on the engine; ${imageHint(image)}` },
+    pending: { reason: "ImageMissing", message },
     wait: { ms: IMAGE_LOOK_MS },
   };
 }

@@ -7,7 +7,7 @@ import { resolvePath } from "../../src/core/paths.ts";
 import { refOf, type Agent, type Ref } from "../../src/core/resource.ts";
 import type { World } from "../../src/core/world.ts";
 import { adoptSeen, allOf } from "./adopt.ts";
-import { agentId, workspacePath } from "./box.ts";
+import { agentId, backendOf, workspacePath } from "./box.ts";
 import { folderSeen, imageIdOf, listBoxes } from "./listing.ts";
 import { otherFolders } from "./place.ts";
 import type { AgentSeen, PathSeen } from "./seen.ts";
@@ -48,7 +48,11 @@ async function othersSeen(w: World, agent: Agent, view: View): Promise<readonly 
   return Promise.all(otherFolders(agent, view).map(async (folder) => ({ ...folder, path: (await w.workspaces.seen(folder.path)).real })));
 }
 
-async function foldersSeen(w: World, agent: Agent, view: View): Promise<Pick<AgentSeen, "workspace" | "mounts" | "others" | "homeReal">> {
+async function foldersSeen(
+  w: World,
+  agent: Agent,
+  view: View,
+): Promise<Pick<AgentSeen, "workspace" | "mounts" | "others" | "homeReal" | "room">> {
   const origin = view.origin(refOf(agent));
   const workspace = workspacePath(agent, view);
   const sources = agent.spec.sandbox.mounts.flatMap((mount) => resolvePath(mount.source, origin) ?? []);
@@ -58,7 +62,8 @@ async function foldersSeen(w: World, agent: Agent, view: View): Promise<Pick<Age
     Promise.all(sources.map((path) => pathSeen(w, path))),
     workspace === undefined ? undefined : pathSeen(w, workspace),
   ]);
-  return { homeReal: home.real, others, mounts, ...(own === undefined ? {} : { workspace: own }) };
+  const room = own?.folder === true ? await w.workspaces.room?.(own.path) : undefined;
+  return { homeReal: home.real, others, mounts, ...(own === undefined ? {} : { workspace: own }), ...(room === undefined ? {} : { room }) };
 }
 
 /** `ahead` is what was asked for while the listing was on its way. */
@@ -76,6 +81,7 @@ const NOTHING: AgentSeen = {
   kit: {},
   socket: { listening: false, hellos: [] },
   calls: 0,
+  wanted: false,
   held: false,
   sessions: 0,
 };
@@ -93,7 +99,7 @@ export async function observeAgent(w: World, ref: Ref, agent: Agent | undefined,
   const [listed, ahead, imageId, folders, kit] = await Promise.all([
     listBoxes(w),
     serving === undefined ? undefined : w.sandbox.inspect(serving),
-    imageIdOf(w, agent.spec.sandbox.image),
+    imageIdOf(w, { image: agent.spec.sandbox.image, ...backendOf(agent) }),
     foldersSeen(w, agent, view),
     kitSeen(w, agent, view),
   ]);
@@ -101,6 +107,7 @@ export async function observeAgent(w: World, ref: Ref, agent: Agent | undefined,
   const own = listed.filter((box) => isAgents(box) && uidOf(box) === uid);
   const [made, adopt] = await Promise.all([inspected(w, own, ahead), adoptSeen(w, { agent, view, own })]);
   const active = w.state.active(uid);
+  const lacks = active === undefined ? undefined : w.sandbox.lacks?.(active);
   return {
     containers: allOf({ agent, view }, made, { serving: active === ahead?.id ? ahead : undefined, adopt }),
     ...(adopt === undefined ? {} : { adopt }),
@@ -113,6 +120,8 @@ export async function observeAgent(w: World, ref: Ref, agent: Agent | undefined,
     ...(imageId === undefined ? {} : { imageId }),
     socket: w.sockets.seen(uid),
     calls: w.calls.running(uid),
+    ...(lacks === undefined ? {} : { lacks }),
+    wanted: w.calls.wanted?.(uid) === true,
     held: w.calls.held(uid),
     sessions: w.sessions.open(uid),
   };

@@ -4,7 +4,8 @@ import type { Agent } from "../../src/core/resource.ts";
 import { SPEC, step, quietly, removeBox, type AgentAction } from "./action.ts";
 import { adoptStep } from "./adopt.ts";
 import { agentId, workspacePath } from "./box.ts";
-import { planCreate, planServe, planSpare } from "./live.ts";
+import { asleep, planAsleep } from "./lazy.ts";
+import { planCreate, planServe, planSpare, type Body } from "./live.ts";
 import { planReplace } from "./replace.ts";
 import { judgeReady } from "./ready.ts";
 import { situation, type Situation } from "./situation.ts";
@@ -68,17 +69,15 @@ function strayActions(seen: AgentSeen): readonly AgentAction[] {
   ]);
 }
 
+function planAwake(s: Situation): Body {
+  if (s.active === undefined) return s.spare === undefined ? planCreate(s) : planSpare(s, s.spare);
+  return s.fits(s.active) ? planServe(s, s.active) : planReplace(s, s.active);
+}
+
 function planLive(want: Want<Agent>, seen: AgentSeen, view: View): AgentPlan {
   const s = situation(want, seen, view);
   const before = [...strayActions(seen), ...adoptStep(want.object, s.adopting), ...outfit(s)];
-  const body =
-    s.active === undefined
-      ? s.spare === undefined
-        ? planCreate(s)
-        : planSpare(s, s.spare)
-      : s.fits(s.active)
-        ? planServe(s, s.active)
-        : planReplace(s, s.active);
+  const body = asleep(s) ? planAsleep(s) : planAwake(s);
   // A container that cannot be made needs neither folders nor launchers yet.
   const blocked = s.containers.length === 0 && body.actions.length === 0;
   const actions = blocked ? strayActions(seen) : [...before, ...body.actions];

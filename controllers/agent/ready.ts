@@ -60,6 +60,7 @@ function observed(s: Situation, body: Body): Readonly<Record<string, unknown>> {
     ...(box === undefined ? {} : { container: shortId(box.id), imageId: box.imageId, startedAt: box.startedAt }),
     ...(box !== undefined && s.compare(box).outdated ? { outdated: true } : {}),
     ...(wait === undefined ? {} : { waiting: wait }),
+    ...(body.asleep === undefined ? {} : { asleep: true }),
   };
 }
 
@@ -67,7 +68,20 @@ function observed(s: Situation, body: Body): Readonly<Record<string, unknown>> {
 const present = (record: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> =>
   Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined));
 
+/** Below these an agent that writes much takes the disk from the gateway's records. */
+const FREE_BYTES = 2 ** 30;
+const FREE_FILES = 10_000;
+
+/** Without the numbers: the status does not change at every look. */
+function diskPressure({ seen: { room, workspace } }: Situation): Plan["degraded"] {
+  if (room === undefined || (room.freeBytes >= FREE_BYTES && room.freeFiles >= FREE_FILES)) return undefined;
+  const what = room.freeBytes < FREE_BYTES ? "less than 1 GiB" : `room for less than ${FREE_FILES} files`;
+  const message = `the disk of workspace ${workspace?.path ?? ""} has ${what} left; nothing limits what an agent writes there`;
+  return { reason: "DiskPressure", message };
+}
+
 export function judgeReady(s: Situation, body: Body): Plan<AgentAction> {
+  const degraded = body.degraded ?? diskPressure(s);
   const lack = lackOf(s);
   // While the sandbox is on its way that is the news; what else is missing comes after it.
   const why = body.pending ?? lack;
@@ -76,11 +90,12 @@ export function judgeReady(s: Situation, body: Body): Plan<AgentAction> {
   return {
     actions: body.actions,
     ready: why === undefined,
-    reason: why?.reason ?? "Ready",
-    message: why?.message ?? "",
+    reason: why?.reason ?? (body.asleep === undefined ? "Ready" : "Lazy"),
+    message: why?.message ?? body.asleep ?? "",
     observed: present(observed(s, body)),
+    ...(s.seen.lacks === undefined ? {} : { lacks: s.seen.lacks }),
     ...(body.drift === undefined || body.drift.length === 0 ? {} : { drift: body.drift }),
-    ...(body.degraded === undefined ? {} : { degraded: body.degraded }),
+    ...(degraded === undefined ? {} : { degraded }),
     ...(s.refused?.problems === undefined ? {} : { refused: s.refused.problems }),
     ...(on === undefined && ms === undefined ? {} : { wait: { ...(on === undefined ? {} : { on }), ...(ms === undefined ? {} : { ms }) } }),
   };

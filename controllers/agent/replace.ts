@@ -21,7 +21,8 @@ import { shortId } from "./seen.ts";
 
 /** A replacement that failed is tried again after this, or at once when the wish or the image changes. */
 export const REPLACE_PAUSE_MS = 300_000;
-const IDLE_LOOK_MS = 500;
+/** Only in case the word that an agent is idle gets lost. */
+const IDLE_LOOK_MS = 2000;
 /** The end of the last call wakes the agent; this is for when that is missed. */
 const DRAIN_LOOK_MS = 2000;
 /** New calls wait so much longer than the drain may take, and then go on whatever became of it. */

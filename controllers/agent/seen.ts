@@ -39,6 +39,8 @@ export interface AgentSeen {
   readonly imageId?: string;
   readonly workspace?: PathSeen;
   readonly mounts: readonly PathSeen[];
+  /** What the filesystem of the workspace has left. */
+  readonly room?: { readonly freeBytes: number; readonly freeFiles: number };
   /** Real folders of other agents and of plugins that lie outside BEIGE_HOME. */
   readonly others: readonly Folder[];
   /** BEIGE_HOME with every link resolved. */
@@ -46,6 +48,10 @@ export interface AgentSeen {
   readonly kit: { readonly seen?: string; readonly want?: string; readonly error?: string };
   readonly socket: { readonly listening: boolean; readonly hellos: readonly string[] };
   readonly calls: number;
+  /** What the host cannot give to the serving container; absent while there is none. */
+  readonly lacks?: readonly string[];
+  /** Somebody waits for the sandbox to start. */
+  readonly wanted: boolean;
   /** New calls wait for the new container. */
   readonly held: boolean;
   readonly sessions: number;

@@ -1,7 +1,7 @@
 // The engine's attach stream as the carrier of the supervisor's protocol, and what the engine knows of a sandbox that is silent.
 import type { Duplex } from "node:stream";
 import { BeigeError } from "../../src/core/errors.ts";
-import type { Carrier, Fate } from "../resident/link.ts";
+import type { Carrier, Fate } from "../resident/greet.ts";
 import { ask, LOOK_MS, passing } from "./ask.ts";
 import { short } from "./containers.ts";
 import { createDemux } from "./frames.ts";

@@ -9,6 +9,7 @@ import {
   type SandboxState,
 } from "../../src/core/sandbox.ts";
 import { ask, LOOK_MS, passing } from "./ask.ts";
+import { lacksOf } from "./bench.ts";
 import { statusOf } from "./failure.ts";
 import { createOptions, readSeen } from "./shape.ts";
 import type { Engine, ImageDefaults } from "./words.ts";
@@ -25,7 +26,7 @@ export const short = (id: string): string => id.slice(0, 12);
 
 export async function ping(engine: Engine, signal?: AbortSignal): Promise<EngineInfo> {
   const info = await ask(engine, "say what it is", (s) => engine.door.info(s), { signal, limitMs: LOOK_MS });
-  engine.facts = { defaultRuntime: info.DefaultRuntime ?? "runc", swapLimit: info.SwapLimit ?? true };
+  engine.facts = { defaultRuntime: info.DefaultRuntime ?? "runc", swapLimit: info.SwapLimit ?? true, lacks: lacksOf(info) };
   return {
     version: info.ServerVersion ?? "",
     liveRestore: info.LiveRestoreEnabled ?? false,

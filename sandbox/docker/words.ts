@@ -25,6 +25,7 @@ export interface Inspected {
   readonly Id: string;
   readonly Name: string;
   readonly Image: string;
+  readonly AppArmorProfile?: string;
   readonly State: {
     readonly Status: string;
     readonly Running: boolean;
@@ -78,6 +79,9 @@ export interface Info {
   readonly SecurityOptions?: readonly string[];
   readonly DefaultRuntime?: string;
   readonly SwapLimit?: boolean;
+  readonly MemoryLimit?: boolean;
+  readonly PidsLimit?: boolean;
+  readonly CpuCfsQuota?: boolean;
 }
 
 export interface Door {
@@ -105,6 +109,8 @@ export interface Door {
 export interface EngineFacts {
   readonly defaultRuntime: string;
   readonly swapLimit: boolean;
+  /** What this host cannot give. */
+  readonly lacks?: readonly string[];
 }
 
 export interface Engine {

@@ -29,6 +29,8 @@
 
 /* guest.c */
 int64_t now_ms(void);
+/* Makes room for more in a pipe, where that is allowed: fewer turns for the same bytes. */
+void widen(int fd);
 void close_from(int fd);
 bool write_all(int fd, const void *data, size_t len);
 int say(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -70,8 +72,14 @@ struct keep {
   /* With a terminal of its own, of this size. */
   bool terminal;
   uint16_t rows, columns;
+  bool wide; /* may have larger pipes: a user has only so much of them */
 };
 int keep_command(const struct keep *wanted);
+/* relay.c: the way out, a child of PID 1. */
+void relay_keep(void);
+int64_t relay_due(void);
+bool relay_is(pid_t pid);
+bool relay_reaped(pid_t pid, int status);
 /* serve.c: the gateway's commands to PID 1. */
 void serve_begin(void);
 int serve_poll(struct pollfd *to);

@@ -49,8 +49,11 @@ static bool asked_to_end(int signals) {
 
 static int64_t earliest(int64_t a, int64_t b) { return a < 0 ? b : b < 0 || a < b ? a : b; }
 
+static bool is_kept(pid_t pid) { return jobs_is_keeper(pid) || relay_is(pid); }
+
 int mode_init(void) {
   prctl(PR_SET_DUMPABLE, 0);
+  prctl(PR_SET_CHILD_SUBREAPER, 1); /* where it is not PID 1 */
   close_from(3);
   signal(SIGPIPE, SIG_IGN);
   sigset_t all;
@@ -71,14 +74,15 @@ int mode_init(void) {
       backoff = backoff * 2 > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : backoff * 2;
     }
     if (sweep >= 0 && now >= sweep) {
-      bool left = tree_sweep(jobs_is_keeper) > 0;
+      bool left = tree_sweep(is_kept) > 0;
       sweep = left ? now + pause : -1;
       pause = left && pause < SWEEP_MAX_MS ? pause * 2 : pause;
     }
     fds[0] = (struct pollfd){.fd = signals, .events = POLLIN};
     fds[1] = (struct pollfd){.fd = gateway, .events = POLLIN};
     int count = 2 + serve_poll(fds + 2);
-    int64_t until = earliest(earliest(gateway >= 0 ? -1 : next, sweep), serve_due());
+    relay_keep();
+    int64_t until = earliest(earliest(earliest(gateway >= 0 ? -1 : next, sweep), serve_due()), relay_due());
     int wait = until < 0 ? -1 : until > now ? (int)(until - now) : 0;
     if (poll(fds, (nfds_t)count, wait) < 0) {
       /* For want of memory: the end of PID 1 would be the end of all. */
@@ -88,7 +92,8 @@ int mode_init(void) {
     if ((fds[0].revents & POLLIN) && asked_to_end(signals)) return 0;
     serve_work(fds + 2, count - 2);
     int status;
-    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0;) jobs_reaped(pid, status);
+    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0;)
+      if (!relay_reaped(pid, status)) jobs_reaped(pid, status);
     if (jobs_orphans()) sweep = now_ms(), pause = SWEEP_MS;
     if (gateway >= 0 && fds[1].revents && !still_open(gateway)) {
       close(gateway);

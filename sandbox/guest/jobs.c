@@ -1,6 +1,7 @@
 /* Commands between their keepers and the gateway: rings of output that wait to be acknowledged, input by credit, exits that are
  * said until they are forgotten. Memory is bounded: a command whose ring is full is not read. */
 #include "jobs.h"
+#include <sys/uio.h>
 
 #define SEGMENTS 1024
 #define WINDOW_DEFAULT 262144
@@ -19,6 +20,8 @@
 #define TERMINAL 1
 #define NO_STDIN 2
 #define SIGNAL_MAX 63
+/* So many commands at once have larger pipes. */
+#define WIDE_MAX 4
 
 struct segment {
   uint64_t end;
@@ -119,6 +122,12 @@ static char **words_of(const struct job *j, uint32_t argc, uint32_t envc) {
   return NULL;
 }
 
+static bool wide(void) {
+  int count = 0;
+  for (int i = 0; i < JOBS_MAX; i++) count += jobs[i] != NULL && !jobs[i]->exited;
+  return count <= WIDE_MAX;
+}
+
 /* In the keeper: it keeps nothing of PID 1 but its standard error. */
 static void keep(struct job *j, char **words, const int *fds, uint16_t argc, uint16_t envc) {
   dup2(fds[0], 0);
@@ -128,7 +137,7 @@ static void keep(struct job *j, char **words, const int *fds, uint16_t argc, uin
   words[1 + argc] = NULL;
   uint32_t limit = load32(j->spec + 4);
   struct keep wanted = {.argv = words + 1, .cwd = words[0][0] ? words[0] : NULL, .limit_ms = limit == 0 ? -1 : (int64_t)limit,
-                        .terminal = j->spec[12] & TERMINAL, .rows = load16(j->spec + 14), .columns = load16(j->spec + 16)};
+                        .terminal = j->spec[12] & TERMINAL, .rows = load16(j->spec + 14), .columns = load16(j->spec + 16), .wide = wide()};
   _exit(keep_command(&wanted));
 }
 
@@ -164,6 +173,7 @@ static void start(struct job *j) {
   close(out[1]);
   j->to = in[1];
   j->from = out[0];
+  if (wide()) widen(j->from);
   fcntl(j->to, F_SETFL, O_NONBLOCK);
   fcntl(j->from, F_SETFL, O_NONBLOCK);
   free(j->spec);
@@ -285,15 +295,21 @@ static void feed(struct job *j) {
 
 static struct segment *segment(struct job *j, uint32_t i) { return &j->segments[(j->segment_at + i) % SEGMENTS]; }
 
+/* For bytes that are in the ring. */
+static void add_segment(struct job *j, uint8_t stream, uint32_t len) {
+  if (len == 0) return;
+  j->total += len;
+  struct segment *newest = j->segment_count > 0 ? segment(j, j->segment_count - 1) : NULL;
+  if (newest != NULL && newest->stream == stream) newest->end = j->total;
+  else *segment(j, j->segment_count++) = (struct segment){.end = j->total, .stream = stream};
+}
+
 static void add_output(struct job *j, uint8_t stream, const uint8_t *data, uint32_t len) {
   if (len == 0) return;
   uint32_t at = (uint32_t)(j->total % j->window), first = j->window - at < len ? j->window - at : len;
   memcpy(j->ring + at, data, first);
   memcpy(j->ring, data + first, len - first);
-  j->total += len;
-  struct segment *newest = j->segment_count > 0 ? segment(j, j->segment_count - 1) : NULL;
-  if (newest != NULL && newest->stream == stream) newest->end = j->total;
-  else *segment(j, j->segment_count++) = (struct segment){.end = j->total, .stream = stream};
+  add_segment(j, stream, len);
 }
 
 static void small_frame(struct job *j) {
@@ -336,10 +352,32 @@ static void parse_keeper(struct job *j, const uint8_t *data, size_t len) {
   }
 }
 
+/* In the middle of a long piece of output it goes straight into the ring, and the head of the next piece behind it. */
+static ssize_t read_on(struct job *j) {
+  uint32_t free = j->window - (uint32_t)(j->total - j->acked), take = j->left < free ? j->left : free, at = (uint32_t)(j->total % j->window), first = j->window - at < take ? j->window - at : take;
+  struct iovec to[3] = {{.iov_base = j->ring + at, .iov_len = first}, {.iov_base = j->ring, .iov_len = take - first}};
+  uint8_t next[KEEPER_HEAD];
+  to[2] = (struct iovec){.iov_base = next, .iov_len = take == j->left ? KEEPER_HEAD : 0};
+  ssize_t n = readv(j->from, to, 3);
+  if (n <= 0) return n;
+  uint32_t got = n < (ssize_t)take ? (uint32_t)n : take;
+  add_segment(j, j->head[0], got);
+  j->left -= got;
+  if (j->left > 0) return n;
+  j->head_len = 0;
+  parse_keeper(j, next, (size_t)n - got);
+  return n;
+}
+
 static void hear(struct job *j) {
-  static uint8_t chunk[65536];
+  static uint8_t chunk[4096];
   uint32_t want = room(j);
   if (want == 0) return;
+  if (j->head_len == KEEPER_HEAD && (j->head[0] == 1 || j->head[0] == 2) && j->left > 0) {
+    ssize_t n = read_on(j);
+    if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR))) return;
+    want = 1;
+  }
   ssize_t n = read(j->from, chunk, want < sizeof chunk ? want : sizeof chunk);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (n > 0) {

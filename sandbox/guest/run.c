@@ -16,6 +16,10 @@
 #define SILENCE_MS 50
 #define LINGER_MS 500
 #define KILL_BUDGET_MS 3000
+/* So much without a pause is bulk; a piece of it waits so long for more. */
+#define BULK_BYTES 131072
+#define BULK_MS 5
+#define GATHER_NS 50000
 /* No status that wait can give. */
 #define NOT_YET (-1)
 
@@ -37,6 +41,7 @@ static uint8_t input[INPUT_MAX];
 static size_t in_at, in_len;
 static uint8_t head[HEADER], word[4];
 static size_t head_len, payload_left;
+static uint64_t bulk;
 
 static void frame(uint8_t type, const void *data, uint32_t len) {
   uint8_t *p = outbox + out_len;
@@ -68,16 +73,27 @@ static void shut(int *fd) {
   *fd = -1;
 }
 
+/* Who says much, piece after piece, is let go on for a moment, so that each turn of everybody behind carries more. */
+static void gather(int fd) {
+  int ready = 0, due = FRAME_MAX / 2;
+  if (bulk < BULK_BYTES || ioctl(fd, FIONREAD, &ready) || ready >= due) return;
+  struct timespec moment = {.tv_nsec = GATHER_NS};
+  nanosleep(&moment, NULL);
+}
+
 /* Reads one piece of the command's output into the empty outbox. */
 static void take(int *fd, uint8_t type) {
   if (*fd < 0 || out_len > 0) return;
+  gather(*fd);
   ssize_t n = read(*fd, outbox + HEADER, FRAME_MAX);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (n <= 0) {
     shut(fd);
     return;
   }
-  s.heard_at = now_ms();
+  int64_t now = now_ms();
+  bulk = now - s.heard_at < BULK_MS ? bulk + (uint32_t)n : 0;
+  s.heard_at = now;
   frame(type, NULL, (uint32_t)n);
   flush_out();
 }
@@ -262,6 +278,7 @@ static int start(const struct keep *wanted) {
   int fds[3], report[2];
   if (!(wanted->terminal ? open_terminal(wanted, fds) : open_pipes(fds)) || pipe2(report, O_CLOEXEC))
     return spawn_failed(errno, argv[0], cwd, false);
+  if (wanted->wide) widen(s.out);
   s.main = fork();
   if (s.main == 0) become(wanted, fds, report[1]);
   int forked = errno;

@@ -11,7 +11,7 @@ const MAGIC = Buffer.from("BEG1", "latin1");
 const NONE = Buffer.alloc(0);
 const ZERO = Buffer.alloc(4);
 
-export type ToType = "H" | "E" | "I" | "Z" | "A" | "R" | "K" | "F" | "P";
+export type ToType = "H" | "E" | "I" | "Z" | "A" | "R" | "S" | "W" | "K" | "F" | "P";
 
 export interface Outgoing {
   readonly type: ToType;
@@ -58,13 +58,18 @@ const frameAt = (bytes: Buffer): Incoming => ({
   data: bytes.subarray(HEAD, HEAD + bytes.readUInt32LE(12)),
 });
 
+const isOutput = (head: Buffer): boolean => head[4] === 0x6f;
+
 /**
- * Takes bytes as they come and answers whole frames. Everything before the hello or refusal that repeats `nonce` belongs to an older
- * connection and is thrown away; after it every byte is a frame's, or this throws.
+ * Takes bytes as they come and answers frames: output in the parts in which it came, uncopied, all others whole. Everything before the
+ * hello or refusal that repeats `nonce` belongs to an older connection and is thrown away; after it every byte is a frame's, or this throws.
  */
 export function createReader(nonce: Buffer): (chunk: Uint8Array) => readonly Incoming[] {
   let kept: Buffer = NONE;
   let open = false;
+  /** The frame of output that is under way, what of it has come, and what has not. */
+  let output: Incoming | undefined;
+  let left = 0;
   const isOurHello = (): boolean => sound(kept) && (kept[4] === 0x68 || kept[4] === 0x66) && kept.subarray(HEAD, HEAD + 16).equals(nonce);
   const seek = (): boolean => {
     for (;;) {
@@ -77,17 +82,51 @@ export function createReader(nonce: Buffer): (chunk: Uint8Array) => readonly Inc
       kept = kept.subarray(4);
     }
   };
+  const part = (of: Incoming): Incoming => {
+    const data = kept.subarray(0, left);
+    kept = kept.subarray(data.length);
+    left -= data.length;
+    output = left > 0 ? { ...of, off: of.off + data.length } : undefined;
+    return { ...of, data };
+  };
+  const next = (): Incoming | undefined => {
+    if (output !== undefined) return kept.length === 0 ? undefined : part(output);
+    if (kept.length < HEAD) return undefined;
+    if (!sound(kept)) throw new Error("the supervisor's frames are broken");
+    const frame = frameAt(kept);
+    const size = kept.readUInt32LE(12);
+    if (isOutput(kept) && size > 0) {
+      kept = kept.subarray(HEAD);
+      output = { ...frame, data: NONE };
+      left = size;
+      return next();
+    }
+    if (frame.data.length < size) return undefined;
+    kept = kept.subarray(HEAD + size);
+    return frame;
+  };
+  const add = (chunk: Uint8Array): void => {
+    const came = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+    const lacks = HEAD - kept.length;
+    if (kept.length === 0) kept = came;
+    else if (!open || lacks <= 0 || came.length <= lacks) kept = Buffer.concat([kept, came]);
+    else {
+      // Only the head of a frame is put together; what follows it need not be copied where it is output.
+      const head = Buffer.concat([kept, came.subarray(0, lacks)]);
+      if (!isOutput(head)) kept = Buffer.concat([kept, came]);
+      else {
+        if (!sound(head)) throw new Error("the supervisor's frames are broken");
+        left = head.readUInt32LE(12);
+        output = left > 0 ? frameAt(head) : undefined;
+        kept = came.subarray(lacks);
+      }
+    }
+  };
   return (chunk) => {
-    kept = kept.length === 0 ? Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength) : Buffer.concat([kept, chunk]);
+    add(chunk);
     if (!open && !(open = seek())) return [];
     const frames: Incoming[] = [];
-    while (kept.length >= HEAD) {
-      if (!sound(kept)) throw new Error("the supervisor's frames are broken");
-      const size = HEAD + kept.readUInt32LE(12);
-      if (kept.length < size) break;
-      frames.push(frameAt(kept));
-      kept = kept.subarray(size);
-    }
+    for (let frame = next(); frame !== undefined; frame = next()) frames.push(frame);
     return frames;
   };
 }
@@ -144,7 +183,10 @@ export interface Spec {
   readonly env: readonly string[];
   readonly timeoutMs: number;
   readonly windowBytes: number;
+  readonly terminal?: { readonly rows: number; readonly columns: number } | undefined;
 }
+
+const TERMINAL = 1;
 
 /** The words of a command; none may hold a NUL. */
 export function encodeSpec(spec: Spec): Buffer {
@@ -153,7 +195,12 @@ export function encodeSpec(spec: Spec): Buffer {
   head.writeUInt32LE(SPEC_HEAD + words.length, 0);
   head.writeUInt32LE(Math.min(0xffff_ffff, spec.timeoutMs), 4);
   head.writeUInt32LE(spec.windowBytes, 8);
-  head.writeUInt16LE(spec.command.length, 16);
-  head.writeUInt16LE(spec.env.length, 18);
+  if (spec.terminal !== undefined) {
+    head.writeUInt16LE(TERMINAL, 12);
+    head.writeUInt16LE(spec.terminal.rows & 0xffff, 14);
+    head.writeUInt16LE(spec.terminal.columns & 0xffff, 16);
+  }
+  head.writeUInt16LE(spec.command.length, 18);
+  head.writeUInt16LE(spec.env.length, 20);
   return Buffer.concat([head, words]);
 }

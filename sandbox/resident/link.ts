@@ -1,161 +1,168 @@
 // The connection to the supervisor of one sandbox: opened, checked, opened anew when it breaks, and shared by all its commands.
 import { BeigeError } from "../../src/core/errors.ts";
-import type { Clock, Log } from "../../src/core/world.ts";
-import { createReader, encode, helloBody, PAD, readHello, type Hello, type Incoming, type Outgoing } from "./frames.ts";
+import { encode, type Hello, type Incoming, type Known, type Outgoing } from "./frames.ts";
+import { greet, HELLO_MS, refused, type Carrier, type Line, type LinkOptions } from "./greet.ts";
 import { createJob, type Job } from "./job.ts";
+import type { Piece, Spill } from "./state.ts";
 
-const HELLO_AGAIN_MS = 250;
-const HELLO_MS = 5000;
 const QUIET_MS = 10_000;
 const PONG_MS = 5000;
 /** A start that takes longer is looked into: the sandbox may be paused. */
 const LOOK_MS = 1000;
 const BACKOFF_MS = 50;
 const BACKOFF_MAX_MS = 2000;
+/** A connection that lived this long was a sound one; after others there is a rest, the longer the more of them. */
+const STEADY_MS = 1000;
+const BREAK_MS = 20;
+const BREAKS_MAX = 10;
+/** How long an ended command can still be had by the next gateway, and how many of them. */
+const LINGER_MS = 2000;
+const LINGERING_MAX = 64;
 
-/** Bytes both ways between the gateway and PID 1, whatever carries them. */
-export interface Carrier {
-  write(data: Uint8Array): void;
-  /** Called once, before anything is written. Reading never stops: who does not read here holds up everybody. */
-  start(on: { data(chunk: Uint8Array): void; close(): void }): void;
-  destroy(): void;
+export interface Begin {
+  readonly spec: Buffer;
+  readonly limitMs: number;
+  /** For a command that outlives this gateway: called before it is sent. */
+  readonly keep?: (boot: string, cmd: number) => Spill;
+  /** Nobody will ask for it any more. */
+  readonly forgotten?: () => void;
 }
 
-/** What became of a sandbox, as far as is known. Looking is bounded in time and never rejects. */
-export interface Fate {
-  readonly state: "running" | "paused" | "ended" | "unknown";
-  /** A sentence, for `paused` and `ended`. */
-  readonly reason: string;
-}
-
-export interface LinkOptions {
-  /** Rejects when there is nobody to connect to. */
-  readonly connect: (signal: AbortSignal) => Promise<Carrier>;
-  readonly fate: () => Promise<Fate>;
-  /** Of this gateway: grows with every start, so that the supervisor refuses an older one. */
-  readonly epoch: number;
-  readonly nonce: () => Buffer;
-  readonly clock: Clock;
-  readonly log: Log;
+export interface Again {
+  readonly cmd: number;
+  readonly boot: string;
+  readonly past: readonly Piece[];
+  readonly spill: Spill;
+  /** Absent when its input had not ended with the gateway that sent it. */
+  readonly inputBytes?: number;
+  readonly forgotten: () => void;
 }
 
 export interface Link {
   /** Starts a command. Throws `unavailable` when the supervisor cannot be reached. */
-  start(spec: Buffer, limitMs: number): Promise<Job>;
+  start(begin: Begin): Promise<Job>;
+  rejoin(again: Again): Promise<Job>;
+  /** Opens it where it is not. */
+  open(): Promise<void>;
+  /** Commands that run, and that the supervisor keeps. */
   readonly jobs: () => number;
-  close(): void;
+  /** Commands that run are lost to it, and go on inside unless the sandbox was removed. */
+  close(reason: string, removed: boolean): void;
 }
 
-interface State {
+interface State extends Line {
   carrier?: Carrier;
   opening?: Promise<void>;
-  sess: number;
-  boot?: string;
+  /** Brings a broken connection back while commands wait. */
+  mending: boolean;
+  opened: number;
+  pause: number;
+  breaks: number;
+  hello?: Hello;
   next: number;
-  heard: number;
   closed: boolean;
+  removed: boolean;
   readonly jobs: Map<number, Job>;
+  /** Ended, and kept for the next gateway for a moment. */
+  readonly lingering: Map<number, () => void>;
+  /** Given up by this gateway: ended as soon as the supervisor can be told. */
+  readonly given: Set<number>;
+  /** Of an older gateway. */
+  readonly strangers: Map<number, Known>;
 }
 
-const refused = (why: string): BeigeError => new BeigeError("unavailable", `the sandbox's supervisor does not answer: ${why}`);
+function begin(): State {
+  const maps = { jobs: new Map(), lingering: new Map(), given: new Set<number>(), strangers: new Map() };
+  return { sess: 0, heard: 0, mending: false, opened: 0, pause: BACKOFF_MS, breaks: 0, next: 0, closed: false, removed: false, ...maps };
+}
 
-/** Greets until it is answered. Answers the hello, and what came behind it. */
-async function greet(
-  options: LinkOptions,
-  state: State,
-  carrier: Carrier,
-  on: { frames(f: readonly Incoming[]): void; broken(): void },
-): Promise<Hello> {
-  const { clock, epoch } = options;
-  const nonce = options.nonce();
-  const sess = (state.sess = nonce.readUInt32LE(0));
-  const answer = Promise.withResolvers<Hello>();
-  const read = createReader(nonce);
-  let open = false;
-  const take = (chunk: Uint8Array): void => {
-    state.heard = clock.monotonic();
-    let frames = read(chunk);
-    if (frames[0]?.type === "f") return broken("a newer gateway has it");
-    if (frames.some((frame) => frame.sess !== sess)) return broken("another gateway opened it");
-    if (!open && frames[0] !== undefined) {
-      open = true;
-      answer.resolve(readHello(frames[0].data));
-      frames = frames.slice(1);
-    }
-    if (frames.length > 0) on.frames(frames.filter((frame) => frame.type !== "h"));
-  };
-  const broken = (why: string): void => {
-    carrier.destroy();
-    answer.reject(refused(why));
-    on.broken();
-  };
-  carrier.start({
-    data: (chunk) => {
-      try {
-        take(chunk);
-      } catch (error) {
-        broken(error instanceof Error ? error.message : String(error));
-      }
-    },
-    close: () => broken("the connection ended"),
-  });
-  carrier.write(PAD);
-  const say = (): void => carrier.write(encode({ type: "H", sess, data: helloBody(epoch, sess, nonce) }));
-  say();
-  const since = clock.monotonic();
-  const again = (): { cancel(): void } =>
-    clock.after(HELLO_AGAIN_MS, () => {
-      if (clock.monotonic() - since > HELLO_MS) return broken(`no hello within ${HELLO_MS / 1000} s`);
-      say();
-      timer = again();
-    });
-  let timer = again();
-  try {
-    return await answer.promise;
-  } finally {
-    timer.cancel();
-  }
+/** Why a command of an older gateway cannot be gone on with. */
+function whyNot(known: Known | undefined, bytes: number, inputBytes: number | undefined): string | undefined {
+  if (known === undefined) return "the sandbox no longer has the command";
+  if (inputBytes === undefined || known.stdin < inputBytes) return "its input was cut off with the gateway";
+  if (bytes < known.acked || bytes > known.total) return "a part of its output is not there any more";
+  return undefined;
 }
 
 export function createLink(options: LinkOptions): Link {
   const { clock } = options;
-  const state: State = { sess: 0, next: 0, heard: 0, closed: false, jobs: new Map() };
+  const state = begin();
   const send = (frame: Omit<Outgoing, "sess">): void => state.carrier?.write(encode({ ...frame, sess: state.sess }));
   const lose = (reason: string): void => {
-    for (const job of [...state.jobs.values()]) job.lost(reason);
+    for (const job of state.jobs.values()) job.lost(reason);
   };
-  const frames = (list: readonly Incoming[]): void => {
-    for (const frame of list) {
-      if (frame.type === "q") throw new Error("the supervisor read a broken frame");
-      const job = state.jobs.get(frame.cmd);
-      if (job !== undefined) job.take(frame);
-      // Left by a gateway that is gone: its end is taken, then it is forgotten.
-      else if (frame.type === "o") send({ type: "A", cmd: frame.cmd, off: frame.off + frame.data.length });
-      else if (frame.type === "x") send({ type: "F", cmd: frame.cmd });
-    }
+  const endStranger = ({ cmd, acked }: Pick<Known, "cmd" | "acked">): void => {
+    send({ type: "K", cmd });
+    send({ type: "R", cmd, off: acked });
+  };
+  const take = (frame: Incoming): void => {
+    const { cmd } = frame;
+    if (frame.type === "q") throw new Error("the supervisor read a broken frame");
+    const job = state.jobs.get(cmd);
+    if (job !== undefined) return job.take(frame);
+    if (state.lingering.has(cmd)) return;
+    // Nobody here waits for it: its end is taken, then it is forgotten.
+    if (frame.type === "o") send({ type: "A", cmd, off: frame.off + frame.data.length });
+    if (frame.type !== "x") return;
+    send({ type: "F", cmd });
+    state.strangers.delete(cmd);
+    state.given.delete(cmd);
+  };
+  const linger = (cmd: number, forgotten: () => void): void => {
+    const end = (): void => {
+      if (!state.lingering.delete(cmd)) return;
+      timer.cancel();
+      send({ type: "F", cmd });
+      forgotten();
+    };
+    const timer = clock.after(LINGER_MS, end);
+    state.lingering.set(cmd, end);
+    if (state.lingering.size > LINGERING_MAX) state.lingering.values().next().value?.();
+  };
+  const hold = (cmd: number, forgotten: (() => void) | undefined): ((told: boolean) => void) => {
+    return (told) => {
+      state.jobs.delete(cmd);
+      if (told && forgotten !== undefined && !state.closed) return linger(cmd, forgotten);
+      if (told) send({ type: "F", cmd });
+      else state.given.add(cmd);
+      if (!state.closed || state.removed) forgotten?.();
+    };
+  };
+  const endStrangers = (): void => {
+    for (const one of state.strangers.values()) if (!state.jobs.has(one.cmd)) endStranger(one);
   };
   const welcome = (hello: Hello): void => {
-    if (state.boot !== undefined && state.boot !== hello.boot) lose("the sandbox was started anew");
-    state.boot = hello.boot;
+    if (state.hello !== undefined && state.hello.boot !== hello.boot) {
+      lose("the sandbox was started anew");
+      state.next = 0;
+      state.given.clear();
+      for (const end of state.lingering.values()) end();
+    }
+    state.hello = hello;
+    state.opened = clock.monotonic();
     state.next = Math.max(state.next, hello.last);
     const known = new Map(hello.known.map((one) => [one.cmd, one]));
-    for (const job of [...state.jobs.values()]) job.resume(known.get(job.cmd), hello.last);
+    state.strangers.clear();
     for (const one of hello.known) {
-      if (state.jobs.has(one.cmd)) continue;
-      send({ type: "K", cmd: one.cmd });
-      send({ type: "R", cmd: one.cmd, off: one.acked });
+      if (state.given.has(one.cmd)) endStranger(one);
+      else if (!state.jobs.has(one.cmd) && !state.lingering.has(one.cmd)) state.strangers.set(one.cmd, one);
     }
+    for (const job of state.jobs.values()) job.resume(known.get(job.cmd), hello.last);
+    const left = options.strangersUntil - state.opened;
+    if (left <= 0) endStrangers();
+    else if (state.strangers.size > 0) clock.after(left, () => void (state.hello === hello && endStrangers()));
   };
   const openOnce = async (): Promise<void> => {
+    if (state.fenced !== undefined || state.closed) throw refused(state.fenced ?? "the connection was closed");
     const carrier = await options.connect(AbortSignal.timeout(HELLO_MS));
     state.carrier = carrier;
     const broken = (): void => {
       if (state.carrier !== carrier) return;
       delete state.carrier;
-      if (state.jobs.size > 0 && !state.closed) void again();
+      void mend();
     };
     try {
-      welcome(await greet(options, state, carrier, { frames, broken }));
+      welcome(await greet(options, state, carrier, { frames: (list) => list.forEach(take), broken }));
     } catch (error) {
       if (state.carrier === carrier) delete state.carrier;
       carrier.destroy();
@@ -177,55 +184,93 @@ export function createLink(options: LinkOptions): Link {
       });
     });
   };
-  const ensure = (): Promise<void> => {
+  const open = (): Promise<void> => {
     if (state.carrier !== undefined && state.opening === undefined) return Promise.resolve();
     state.opening ??= openOnce().finally(() => delete state.opening);
     return state.opening;
   };
+  const opened = (): Promise<boolean> =>
+    open().then(
+      () => true,
+      () => false,
+    );
   /** While commands wait: until they can be heard again, or have ended with the sandbox. */
-  const again = async (): Promise<void> => {
-    for (let pause = BACKOFF_MS; state.jobs.size > 0 && !state.closed; pause = Math.min(pause * 2, BACKOFF_MAX_MS)) {
+  const mend = async (): Promise<void> => {
+    if (state.mending) return;
+    state.mending = true;
+    const steady = clock.monotonic() - state.opened >= STEADY_MS;
+    state.pause = BACKOFF_MS;
+    state.breaks = steady ? 0 : Math.min(state.breaks + 1, BREAKS_MAX);
+    if (state.breaks > 0) await clock.sleep(BREAK_MS * state.breaks);
+    while (state.jobs.size > 0 && !state.closed) {
       const fate = await options.fate();
-      if (fate.state === "ended") return lose(fate.reason);
-      if (
-        await ensure().then(
-          () => true,
-          () => false,
-        )
-      )
-        return;
-      await clock.sleep(pause);
+      if (fate.state === "ended") lose(fate.reason);
+      else if (await opened()) break;
+      else if (state.fenced !== undefined) lose(state.fenced);
+      else await clock.sleep((state.pause = Math.min(state.pause * 2, BACKOFF_MAX_MS)));
     }
+    state.mending = false;
+    // It may have broken again while this one was on its way out.
+    if (state.carrier === undefined && state.opening === undefined && state.jobs.size > 0 && !state.closed) void mend();
   };
-  const close = (): void => {
-    state.closed = true;
-    const { carrier } = state;
-    delete state.carrier;
-    carrier?.destroy();
+  const begun = async (job: Job, limitMs: number): Promise<Job> => {
+    const look = clock.after(LOOK_MS, () => {
+      void options.fate().then(({ state: now, reason }) => {
+        if (now === "paused" || now === "ended") job.lost(reason);
+      });
+    });
+    const timer = clock.after(limitMs, () => job.lost("its supervisor did not start the command in time"));
+    await job.started.finally(() => {
+      look.cancel();
+      timer.cancel();
+    });
+    const exit = job.ended() ? await job.handle.exit : undefined;
+    if (exit?.kind === "lost") throw new BeigeError("unavailable", exit.reason);
+    return job;
   };
   return {
-    async start(spec, limitMs) {
-      await ensure();
+    async start({ spec, limitMs, keep, forgotten }) {
+      await open();
       const cmd = ++state.next;
-      const job = createJob({ cmd, spec, send, onEnd: () => void state.jobs.delete(cmd) });
+      const spill = keep?.(state.hello?.boot ?? "", cmd);
+      const onEnd = hold(cmd, forgotten);
+      const job = createJob({ cmd, spec, send, onEnd, ...(spill === undefined ? {} : { spill }) });
       state.jobs.set(cmd, job);
       // As after a broken connection: not known there, so it is sent whole.
       job.resume(undefined, cmd - 1);
-      const look = clock.after(LOOK_MS, () => {
-        void options.fate().then(({ state: now, reason }) => {
-          if (now === "paused" || now === "ended") job.lost(reason);
-        });
-      });
-      const timer = clock.after(limitMs, () => job.lost("its supervisor did not start the command in time"));
-      await job.started.finally(() => {
-        look.cancel();
-        timer.cancel();
-      });
-      const exit = job.ended() ? await job.handle.exit : undefined;
-      if (exit?.kind === "lost") throw new BeigeError("unavailable", exit.reason);
+      if (state.carrier === undefined) void mend();
+      return begun(job, limitMs);
+    },
+    async rejoin({ cmd, boot, past, spill, inputBytes, forgotten }) {
+      await open();
+      const known = state.hello?.boot === boot ? state.strangers.get(cmd) : undefined;
+      const bytes = past.reduce((sum, { data }) => sum + data.length, 0);
+      const why = whyNot(known, bytes, inputBytes);
+      state.strangers.delete(cmd);
+      if (known === undefined || why !== undefined) {
+        if (known !== undefined) {
+          state.given.add(cmd);
+          endStranger(known);
+        }
+        const job = createJob({ cmd, past, send: () => undefined, onEnd: forgotten });
+        job.lost(why ?? "");
+        return job;
+      }
+      const job = createJob({ cmd, past, spill, send, onEnd: hold(cmd, forgotten), inputBytes: known.stdin });
+      state.jobs.set(cmd, job);
+      job.resume(known, state.hello?.last ?? 0);
+      await job.handle.end();
       return job;
     },
-    jobs: () => state.jobs.size,
-    close,
+    open,
+    jobs: () => state.jobs.size + state.lingering.size + state.strangers.size,
+    close(reason, removed) {
+      state.closed = true;
+      state.removed = removed;
+      const { carrier } = state;
+      delete state.carrier;
+      carrier?.destroy();
+      lose(reason);
+    },
   };
 }

@@ -71,6 +71,26 @@ test("a call has a begin row on the disk before it is begun, and an outcome row 
   expect(await verify(audit.head())).toMatchObject({ ok: true, rows: 2, open: 0 });
 });
 
+test("the outcome of a request rides with the next row, or goes a moment later; a close takes it along", async () => {
+  const audit = make();
+  const asked: AuditCall = { ...row, type: "llm", tool: "up/two", target: "provider" };
+  const phases = (): readonly string[] => rows().map(({ call, phase }) => `${call} ${phase}`);
+  await audit.begin("c1", asked);
+  const first = audit.end("c1", asked, outcome);
+  await audit.begin("c2", asked);
+  expect(phases()).toEqual(["c1 begin", "c1 end", "c2 begin"]);
+  await first;
+  // Nobody comes after it.
+  await audit.end("c2", asked, outcome);
+  expect(phases().at(-1)).toBe("c2 end");
+  await audit.begin("c3", asked);
+  const last = audit.end("c3", asked, outcome);
+  await audit.close();
+  await last;
+  expect(phases().at(-1)).toBe("c3 end");
+  expect(await verify()).toMatchObject({ ok: true, rows: 6, open: 0 });
+});
+
 test("the file and its folder are closed to others, also when they were open before", async () => {
   await make().note("", row);
   expect(statSync(path).mode & 0o777).toBe(0o600);
@@ -151,6 +171,26 @@ test("calls that a dead gateway left open get an unknown outcome, once", async (
   await second.close();
   await make().ready();
   expect(rows()).toHaveLength(6);
+  expect(await verify()).toMatchObject({ ok: true, open: 0 });
+});
+
+test("a call that goes on over a restart waits for whoever takes it, and is unknown when nobody does", async () => {
+  const first = make();
+  for (const call of ["goes", "stays", "gone"]) await first.begin(call, { ...row, args: [call] });
+  await first.close();
+  const second = make({ goesOn: (call) => call !== "gone" });
+  await second.ready();
+  expect(rows().slice(3)).toMatchObject([{ call: "gone", phase: "end", outcome: "unknown" }]);
+  const taken = second.left.take("goes");
+  expect(taken).toStrictEqual({ ...row, args: ["goes"] });
+  expect([second.left.take("goes"), second.left.take("gone")]).toStrictEqual([undefined, undefined]);
+  await second.left.close();
+  if (taken !== undefined) await second.end("goes", taken, outcome);
+  expect(rows().slice(4)).toMatchObject([
+    { call: "stays", phase: "end", outcome: "unknown" },
+    { call: "goes", phase: "end", outcome: outcome.outcome },
+  ]);
+  await second.close();
   expect(await verify()).toMatchObject({ ok: true, open: 0 });
 });
 

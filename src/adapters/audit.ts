@@ -1,6 +1,6 @@
 // Appends to one audit chain with group commit: a flush takes all waiting rows, one write, one fdatasync.
 import { basename, dirname } from "node:path";
-import type { Audit, AuditCall, AuditOutcome, AuditRow } from "../core/audit.ts";
+import { UNKNOWN, type Audit, type AuditCall, type AuditOutcome, type AuditRow, type LeftCalls } from "../core/audit.ts";
 import { capArgs, capText } from "../core/cap.ts";
 import type { ChainHead } from "../core/chain.ts";
 import { BeigeError } from "../core/errors.ts";
@@ -22,6 +22,8 @@ export interface AuditOptions {
   readonly rotateBytes?: number;
   /** False where calls without an outcome may belong to another living process. */
   readonly closeOpen?: boolean;
+  /** Of the calls without an outcome: whether this one may still go on. It then waits in `left`. */
+  readonly goesOn?: (call: string) => boolean;
 }
 
 export interface AuditChain extends Audit {
@@ -29,9 +31,13 @@ export interface AuditChain extends Audit {
   ready(): Promise<void>;
   /** The last row that was written. */
   head(): ChainHead;
+  readonly left: LeftCalls;
   /** Writes and syncs what waits. */
   close(): Promise<void>;
 }
+
+/** `durable`: on the disk before anybody goes on. `soon`: in the file. `late`: nobody waits, so that it rides with the next one for a moment. */
+type When = "durable" | "soon" | "late";
 
 interface Waiting {
   readonly row: Row;
@@ -42,17 +48,15 @@ interface Waiting {
 
 const BATCH_MAX = 512;
 const LATE_MAX = 1_000;
+/** How long, and how many, rows that nobody waits for may wait for others. */
+const RIDE_MS = 10;
+const RIDE_ROWS = 128;
 const WAITING_MAX = 20_000;
 const ROTATE_BYTES = 64 * 1024 * 1024;
 const ERROR_BYTES_MAX = 2048;
 const WORD_BYTES_MAX = 256;
-const UNKNOWN: AuditOutcome = {
-  durationMs: 0,
-  exitCode: 255,
-  outputBytes: 0,
-  outcome: "unknown",
-  error: "the gateway ended before the outcome was known",
-};
+/** Outcomes that nobody waits for: there may be thousands of them a second. */
+const UNAWAITED: ReadonlySet<AuditCall["type"]> = new Set(["llm", "access"]);
 
 /** Now as text; rows of one moment share it. */
 function createStamp(clock: Clock): () => string {
@@ -92,6 +96,7 @@ class GroupCommit {
   /** Outcomes whose write failed: the next flush takes them first. */
   #late: readonly Row[] = [];
   #running: Promise<void> | undefined;
+  #riding = false;
   #closed = false;
 
   constructor(writer: ChainWriter, options: AuditOptions) {
@@ -100,14 +105,24 @@ class GroupCommit {
     this.#lock = options.lockPath === undefined ? undefined : createLock(options.lockPath, options.clock);
   }
 
-  push(row: Row, durable: boolean): Promise<void> {
+  push(row: Row, when: When): Promise<void> {
     return new Promise((done, fail) => {
       if (this.#closed || this.#waiting.length >= WAITING_MAX) {
         const why = this.#closed ? "closed" : "overloaded";
         return fail(new BeigeError("unavailable", `audit chain ${basename(this.#options.path)} is ${why}`));
       }
-      this.#waiting.push({ row, durable, done, fail });
-      this.#running ??= this.#run();
+      this.#waiting.push({ row, durable: when === "durable", done, fail });
+      if (when === "late" && this.#waiting.length < RIDE_ROWS) this.#ride();
+      else this.#running ??= this.#run();
+    });
+  }
+
+  #ride(): void {
+    if (this.#riding || this.#running !== undefined) return;
+    this.#riding = true;
+    this.#options.clock.after(RIDE_MS, () => {
+      this.#riding = false;
+      if (this.#waiting.length > 0) this.#running ??= this.#run();
     });
   }
 
@@ -129,6 +144,7 @@ class GroupCommit {
 
   async close(): Promise<void> {
     this.#closed = true;
+    if (this.#waiting.length > 0) this.#running ??= this.#run();
     while (this.#running !== undefined) await this.#running;
     await this.#writer.sync();
     this.#writer.close();
@@ -168,17 +184,29 @@ export function createAudit(options: AuditOptions): AuditChain {
   const writer = new ChainWriter({ path, clock, rotateBytes: options.rotateBytes ?? ROTATE_BYTES, recovered });
   const commit = new GroupCommit(writer, options);
 
+  const waiting = new Map<string, AuditCall>();
+  const closeAll = async (which: (call: string) => boolean): Promise<void> => {
+    const those = [...waiting].filter(([call]) => which(call));
+    for (const [call] of those) waiting.delete(call);
+    await Promise.all(those.map(([call, row]) => commit.push(rowOf(call, "end", row, UNKNOWN), "durable")));
+  };
+  const left: LeftCalls = {
+    take(call) {
+      const row = waiting.get(call);
+      waiting.delete(call);
+      return row;
+    },
+    close: () => closeAll(() => true),
+  };
+
   /** Calls of the last run are closed before this run's first: afterwards nobody could tell them apart. */
   const repair = async (): Promise<void> => {
     await commit.flush([]);
     if (!writer.isOpen) throw new BeigeError("unavailable", `audit chain ${basename(path)} cannot be opened`, { hint: `ls -l ${path}` });
     if (options.closeOpen === false) return;
     const open = await openCalls(path);
-    await Promise.all(
-      open.map(({ seq: _s, ts: _t, call, phase: _p, prev_hash: _v, hash: _h, ...row }) =>
-        commit.push(rowOf(call, "end", row, UNKNOWN), true),
-      ),
-    );
+    for (const { seq: _s, ts: _t, call, phase: _p, prev_hash: _v, hash: _h, ...row } of open) waiting.set(call, row);
+    await closeAll((call) => options.goesOn?.(call) !== true);
   };
   let ready: Promise<void> | undefined;
   let opened = false;
@@ -190,15 +218,15 @@ export function createAudit(options: AuditOptions): AuditChain {
         throw error;
       },
     ));
-  const add = (row: Row, durable: boolean): Promise<void> =>
-    opened ? commit.push(row, durable) : start().then(() => commit.push(row, durable));
+  const add = (row: Row, when: When): Promise<void> => (opened ? commit.push(row, when) : start().then(() => commit.push(row, when)));
   return {
     ready: start,
-    begin: (call, row) => add(rowOf(call, "begin", row), true),
-    end: (call, row, outcome) => add(rowOf(call, "end", row, outcome), false),
-    denied: (call, row, error) => add(rowOf(call, "denied", row, { error }), true),
-    note: (call, row, outcome) => add(rowOf(call, "note", row, outcome), true),
+    begin: (call, row) => add(rowOf(call, "begin", row), "durable"),
+    end: (call, row, outcome) => add(rowOf(call, "end", row, outcome), UNAWAITED.has(row.type) ? "late" : "soon"),
+    denied: (call, row, error) => add(rowOf(call, "denied", row, { error }), "durable"),
+    note: (call, row, outcome) => add(rowOf(call, "note", row, outcome), "durable"),
     head: () => writer.head,
+    left,
     close: () => commit.close(),
   };
 }

@@ -3,6 +3,7 @@ import { createHash, createPrivateKey, generateKeyPairSync, sign, X509Certificat
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock, Random } from "../core/world.ts";
+import { der, ECDSA_SHA256, extension, named, octets, oid, pem, sequence, time, TRUE } from "./certificate/der.ts";
 
 export interface Certificate {
   /** PEM. */
@@ -50,40 +51,7 @@ function fits({ key, cert }: Certificate, now: number): boolean {
   }
 }
 
-/** DER: tag, length, content. */
-function der(tag: number, ...parts: readonly Uint8Array[]): Buffer {
-  const content = Buffer.concat(parts);
-  const size = content.length;
-  const length = size < 128 ? [size] : size < 256 ? [0x81, size] : [0x82, size >> 8, size & 255];
-  return Buffer.concat([Uint8Array.of(tag, ...length), content]);
-}
-
-const sequence = (...parts: readonly Uint8Array[]): Buffer => der(0x30, ...parts);
-const octets = (...parts: readonly Uint8Array[]): Buffer => der(0x04, ...parts);
-const TRUE = der(0x01, Uint8Array.of(255));
-
-/** Dotted numbers as DER writes them: the first two share a byte, the others are base 128. */
-function oid(dotted: string): Buffer {
-  const [first = 0, second = 0, ...rest] = dotted.split(".").map(Number);
-  const bytes = rest.flatMap((number) => {
-    const groups = [number & 127];
-    for (let left = number >> 7; left > 0; left >>= 7) groups.unshift((left & 127) | 128);
-    return groups;
-  });
-  return der(0x06, Uint8Array.of(first * 40 + second, ...bytes));
-}
-
-/** Two digits of the year until 2050, four afterwards, as RFC 5280 wants it. */
-function time(ms: number): Buffer {
-  const digits = `${new Date(ms).toISOString().replaceAll(/[-:T]/g, "").slice(0, 14)}Z`;
-  return Number(digits.slice(0, 4)) < 2050 ? der(0x17, Buffer.from(digits.slice(2))) : der(0x18, Buffer.from(digits));
-}
-
-const NAME = sequence(der(0x31, sequence(oid("2.5.4.3"), der(0x0c, Buffer.from("beige gateway")))));
-const ECDSA_SHA256 = sequence(oid("1.2.840.10045.4.3.2"));
-
-const extension = (id: string, critical: boolean, value: Uint8Array): Buffer =>
-  sequence(oid(id), ...(critical ? [TRUE] : []), octets(value));
+const NAME = named("beige gateway");
 
 function extensions(publicBits: Uint8Array): Buffer {
   const id = createHash("sha1").update(publicBits).digest();
@@ -102,13 +70,6 @@ function extensions(publicBits: Uint8Array): Buffer {
     ),
   );
 }
-
-const pem = (label: string, bytes: Uint8Array): string =>
-  `-----BEGIN ${label}-----\n${(
-    Buffer.from(bytes)
-      .toString("base64")
-      .match(/.{1,64}/g) ?? []
-  ).join("\n")}\n-----END ${label}-----\n`;
 
 /** A P-256 key and its self-signed certificate. `serial` is hex. */
 export function makeCertificate(now: number, serial: string): Certificate {

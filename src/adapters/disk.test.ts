@@ -126,3 +126,11 @@ test("a retained workspace is given to the next agent whole, but what lies behin
   expect(owners).toEqual([20_001, 20_001, 20_001, 20_001, 20_001, 0]);
   expect(lstatSync(victim).uid).toBe(0);
 });
+
+test("names that are no text are removed like all others", async () => {
+  const path = join(folder, "bytes");
+  mkdirSync(join(path, "in"), { recursive: true });
+  writeFileSync(Buffer.concat([Buffer.from(`${path}/in/`), Buffer.from([0xff, 0xfe])]), "x");
+  await disk.remove(path);
+  expect(existsSync(path)).toBe(false);
+});

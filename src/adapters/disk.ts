@@ -1,7 +1,7 @@
 // Host folders that agents own: seen, made and removed without ever following a link that an agent may have put there.
 import { randomUUID } from "node:crypto";
 import { constants } from "node:fs";
-import { type FileHandle, lchown, lstat, mkdir, open, readdir, realpath, rename, rmdir, stat, unlink } from "node:fs/promises";
+import { type FileHandle, lchown, lstat, mkdir, open, readdir, realpath, rename, rmdir, stat, statfs, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { BeigeError } from "../core/errors.ts";
 import type { FolderSeen, Workspaces } from "../core/world.ts";
@@ -15,7 +15,11 @@ const GIVE_DEPTH_MAX = 400;
 const code = (error: unknown): string => (error as { code?: string }).code ?? "";
 
 /** A name below an open folder: nobody can swap the folder itself, whatever happens to its path. */
-const below = (folder: FileHandle, name: string): string => `/proc/self/fd/${folder.fd}/${name}`;
+const below = (folder: FileHandle, name: Buffer | string): Buffer =>
+  Buffer.concat([Buffer.from(`/proc/self/fd/${folder.fd}/`), Buffer.from(name)]);
+
+/** As bytes: an agent may have made names that are no text. */
+const namesIn = (folder: FileHandle): Promise<readonly Buffer[]> => readdir(`/proc/self/fd/${folder.fd}`, { encoding: "buffer" });
 
 async function realAsFar(path: string): Promise<string> {
   try {
@@ -64,7 +68,7 @@ interface Removal {
   moved: number;
 }
 
-async function removeEntry(removal: Removal, folder: FileHandle, name: string, depth: number): Promise<void> {
+async function removeEntry(removal: Removal, folder: FileHandle, name: Buffer, depth: number): Promise<void> {
   const path = below(folder, name);
   const stats = await lstat(path).catch(() => undefined);
   if (stats === undefined) return;
@@ -85,7 +89,7 @@ async function removeEntry(removal: Removal, folder: FileHandle, name: string, d
 /** Removes what is in an open folder. Permissions do not stop the owner: they are set first. */
 async function empty(removal: Removal, folder: FileHandle, depth: number): Promise<void> {
   await folder.chmod(0o700).catch(() => undefined);
-  for (const name of await readdir(`/proc/self/fd/${folder.fd}`)) await removeEntry(removal, folder, name, depth);
+  for (const name of await namesIn(folder)) await removeEntry(removal, folder, name, depth);
 }
 
 async function remove(path: string): Promise<void> {
@@ -98,17 +102,24 @@ async function remove(path: string): Promise<void> {
       throw new BeigeError("invalid", `${path} is not a folder but a link or a file`);
     throw error;
   }
-  const removal: Removal = { root, moved: 0 };
   try {
-    // What was moved up from the deep is there in the next pass.
-    do {
-      removal.moved = 0;
-      await empty(removal, root, 0);
-    } while (removal.moved > 0);
+    await clearFolder(root);
   } finally {
     await root.close();
   }
   await rmdir(path);
+}
+
+/** Removes all that is in an open folder, which stays. */
+export async function clearFolder(root: FileHandle): Promise<void> {
+  const { mode } = await root.stat();
+  const removal: Removal = { root, moved: 0 };
+  // What was moved up from the deep is there in the next pass.
+  do {
+    removal.moved = 0;
+    await empty(removal, root, 0);
+  } while (removal.moved > 0);
+  await root.chmod(mode & 0o7777);
 }
 
 interface Gift {
@@ -120,7 +131,7 @@ interface Gift {
 /** Gives an open folder and what is in it; `depth` bounds the folders open at once, and deeper ones are refused. */
 async function giveFolder(gift: Gift, folder: FileHandle, depth: number): Promise<void> {
   if (depth > GIVE_DEPTH_MAX) throw new BeigeError("invalid", `the folder is nested deeper than ${GIVE_DEPTH_MAX}`);
-  for (const name of await readdir(`/proc/self/fd/${folder.fd}`)) {
+  for (const name of await namesIn(folder)) {
     const path = below(folder, name);
     const stats = await lstat(path);
     if (stats.uid !== gift.from) continue;
@@ -159,7 +170,16 @@ async function told<T>(what: string, work: Promise<T>): Promise<T> {
   }
 }
 
+/** A filesystem without a number of files of its own says 0 of 0. */
+async function room(path: string): Promise<{ readonly freeBytes: number; readonly freeFiles: number } | undefined> {
+  const found = await statfs(path).catch(() => undefined);
+  if (found === undefined) return undefined;
+  const { bavail, bsize, files, ffree } = found;
+  return { freeBytes: bavail * bsize, freeFiles: files === 0 ? Number.MAX_SAFE_INTEGER : ffree };
+}
+
 export const createWorkspaces = (): Workspaces => ({
+  room,
   seen: (path) => told(`looking at ${path}`, seen(path)),
   create: (path, owner) => told(`making ${path}`, create(path, owner)),
   remove: (path) => told(`removing ${path}`, remove(path)),

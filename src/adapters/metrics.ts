@@ -6,6 +6,7 @@ import type { Counts, Levels, Metrics, Times } from "../core/metrics.ts";
 const NOTED_MAX = 1_000;
 /** Combinations of labels of one metric; what comes later is counted under `other`. */
 const SERIES_MAX = 500;
+const KNOWN_MAX = 5_000;
 const OTHER = "other";
 
 interface About {
@@ -120,10 +121,25 @@ function build(library: typeof import("prom-client"), levels: () => Levels): Ins
   );
   addLevels((options) => new library.Gauge({ ...options, registers }), levels);
   const bounded = bounds();
+  const counter = series((what: keyof Counts, labels) => counters[what].labels(bounded(what, labels)));
+  const histogram = series((what: keyof Times, labels) => histograms[what].labels(bounded(what, labels)));
   return {
     registry,
-    count: (what, labels, by) => counters[what].inc(bounded(what, labels), by),
-    time: (what, labels, seconds) => histograms[what].observe(bounded(what, labels), seconds),
+    count: (what, labels, by) => counter(what, labels).inc(by),
+    time: (what, labels, seconds) => histogram(what, labels).observe(seconds),
+  };
+}
+
+/** Remembers the series of names, since the library looks each up by all its labels anew. Bounded: what comes later is looked up. */
+function series<K extends string, S>(find: (what: K, labels: Labels) => S): (what: K, labels: Labels) => S {
+  const known = new Map<string, S>();
+  return (what, labels) => {
+    const key = `${what}\n${Object.values(labels).join("\n")}`;
+    const found = known.get(key);
+    if (found !== undefined) return found;
+    const made = find(what, labels);
+    if (known.size < KNOWN_MAX) known.set(key, made);
+    return made;
   };
 }
 

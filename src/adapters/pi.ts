@@ -7,10 +7,14 @@ export interface Pi {
   /** Speaks every API type but echo. */
   readonly llm: Llm;
   readonly runtime: SessionRuntime;
+  /** Loads what the first conversation will need, in steps too small to hold anybody up. */
+  warm(): Promise<void>;
 }
 
 export function createPi(deps: { readonly log: Log }): Pi {
+  let warmed: Promise<void> | undefined;
   return {
+    warm: () => (warmed ??= warm(deps.log)),
     llm: {
       async *stream(target, context, options, signal) {
         const { streamWire } = await import("./pi/wire.ts");
@@ -25,4 +29,15 @@ export function createPi(deps: { readonly log: Log }): Pi {
       },
     },
   };
+}
+
+async function warm(log: Log): Promise<void> {
+  try {
+    const { loadGently } = await import("./pi/warm.ts");
+    const resolve = (specifier: string): string => import.meta.resolve(specifier);
+    await loadGently(resolve("@mariozechner/pi-coding-agent"), resolve);
+    await (await import("./pi/sdk.ts")).prepare();
+  } catch (error) {
+    log.warn("the agent loop is not loaded ahead", { error: String(error) });
+  }
 }

@@ -96,6 +96,15 @@ test.each(RELAYED)("%s: content is told from what only announces it", async (api
   expect(bytesOf(events.slice(first, first + 1))).toMatch(/"x"/);
 });
 
+test("what a client asks to try out is asked for at the provider", async () => {
+  const wire = await serve(answerWith(SPOKEN["anthropic-messages"].text(["hi"])));
+  const asked = { api: "anthropic-messages" as const, body: SPOKEN["anthropic-messages"].ask(true), stream: true };
+  const { signal } = new AbortController();
+  await w.all(relay.send(target(wire, asked.api), { ...asked, headers: { "anthropic-beta": "context-1m, files" } }, signal));
+  await w.all(relay.send(target(wire, asked.api), asked, signal));
+  expect(wire.asked.map(({ headers }) => headers["anthropic-beta"])).toEqual(["context-1m, files", undefined]);
+});
+
 test("usage is asked for, and its event is kept from a client that did not ask", async () => {
   const text = SPOKEN["openai-completions"].text(["a", "b"]);
   const wire = await serve(answerWith(text));

@@ -8,6 +8,7 @@ export interface Visit {
   readonly method: string;
   readonly url: string;
   readonly door: Door;
+  readonly request?: string;
   readonly by?: By;
   readonly status: number;
   readonly ms: number;
@@ -58,6 +59,7 @@ export function createAccess(deps: {
       target: "gateway" as const,
       ...(visit.by === undefined ? {} : { principal: principalName(visit.by.principal) }),
       door: visit.door,
+      ...(visit.request === undefined ? {} : { request: visit.request }),
     };
     const outcome = { durationMs: Math.round(visit.ms), exitCode: refused ? 1 : 0, outputBytes: 0, status: visit.status };
     chain.end(random.uuid(), row, outcome).then(

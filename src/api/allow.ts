@@ -19,6 +19,7 @@ const KEYS = /^\/api\/keys(\/|$)/;
 const ASKS = /^\/(v1\/(chat\/completions|responses|messages|messages\/count_tokens)|api\/chat\/stream)$/;
 const MODELS = /^\/v1\/models(\/.*)?$/;
 const AGENT = /^\/api\/agents\/([a-z0-9.-]+)(?:\/(prompt|exec|models))?$/;
+const SESSION = /^\/api\/agents\/([a-z0-9.-]+)\/(?:search|sessions(?:\/([^/]+)(?:\/(export|steer|follow-up|abort|entries))?)?)$/;
 const POD = /^\/api\/v1\/namespaces\/([a-z0-9-]+)\/pods\/([a-z0-9-]+)(\/exec)?$/;
 
 /** Why the role does not allow it; undefined allows it. */
@@ -42,9 +43,17 @@ export function forbidden(principal: Principal, { method, url }: Wish): Refusal 
 function wanted(method: string, path: string): string | undefined {
   const [, name, deed] = AGENT.exec(path) ?? [];
   if (name !== undefined) return (deed === undefined || deed === "models") === (method === "GET") ? withoutDefault(name) : undefined;
+  const [, of, session, what] = SESSION.exec(path) ?? [];
+  if (of !== undefined) return sessionMethods(session, what).includes(method) ? withoutDefault(of) : undefined;
   const [, namespace, pod, exec] = POD.exec(path) ?? [];
   if (namespace === undefined || pod === undefined) return undefined;
   return method === "GET" || (method === "POST" && exec !== undefined) ? nsName(namespace, pod) : undefined;
+}
+
+/** Its own sessions: the routes see to it that others' are not among them. */
+function sessionMethods(session: string | undefined, what: string | undefined): readonly string[] {
+  if (session === undefined || what === "export") return ["GET"];
+  return what === undefined ? ["GET", "PATCH", "DELETE"] : ["POST"];
 }
 
 const withoutDefault = (name: string): string =>

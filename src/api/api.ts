@@ -5,7 +5,7 @@ import type { Duplex } from "node:stream";
 import type { ApiDeps, RouteDeps } from "./deps.ts";
 import { httpServer, openPort, openSocket, type AnyServer, type Identity } from "./doors.ts";
 import { drain } from "./drain.ts";
-import { setAsker } from "./exchange.ts";
+import { requestIdOf, setAsker } from "./exchange.ts";
 import { createAccess } from "./access.ts";
 import { admit, hostsOf, type Admitted, type Door } from "./gate.ts";
 import { createExec, upgrades } from "./kube/exec.ts";
@@ -124,7 +124,7 @@ function opener(deps: RouteDeps) {
     const admitted = (request: IncomingMessage): Admitted => {
       const { method = "", url = "", headers, rawHeaders } = request;
       const found = deps.closing.aborted ? { no: closingDown() } : admit({ door, method, url, headers, rawHeaders }, gate);
-      if (found.by !== undefined) setAsker(request, found.by);
+      if (found.by !== undefined) setAsker(request, { ...found.by, request: requestIdOf(request) });
       return found;
     };
     /** Tells of the request when it is over; `status` is of one that leaves HTTP. */
@@ -134,12 +134,21 @@ function opener(deps: RouteDeps) {
       const { method = "", url = "" } = request;
       over.end.once("close", () => {
         const status = over.status?.() ?? (over.end as ServerResponse).statusCode;
-        access.note({ method, url, door, status, ms: deps.clock.monotonic() - began, ...(by !== undefined && { by }) });
+        access.note({
+          method,
+          url,
+          door,
+          request: requestIdOf(request),
+          status,
+          ms: deps.clock.monotonic() - began,
+          ...(by !== undefined && { by }),
+        });
       });
     };
     const listener = (request: IncomingMessage, response: ServerResponse): void => {
       const found = admitted(request);
       const { no } = found;
+      response.setHeader("x-request-id", requestIdOf(request));
       visit(request, found, { end: response });
       if (no === undefined) app.routing(request, response);
       else void turnAway(request, response, { error: no, clock: deps.clock });

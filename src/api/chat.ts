@@ -11,6 +11,7 @@ import { contextOf } from "./context.ts";
 import type { RouteDeps } from "./deps.ts";
 import { bodyOf, route, type Exchange } from "./exchange.ts";
 import { only, optionalText, record, text, type Unknowns } from "./fields.ts";
+import { countSession } from "./keys.ts";
 import { principalOf, requestOf } from "./principal.ts";
 import { badRequest } from "./status.ts";
 import { send } from "./stream.ts";
@@ -57,7 +58,9 @@ function askedBy(deps: RouteDeps, exchange: Exchange): RoadRequest {
   if (name === undefined && principal.kind !== "operator")
     throw new BeigeError("denied", "only the operator asks models without an agent", { hint: "give agentName" });
   if (name === undefined && model === undefined) throw badRequest("agentName is needed, or provider and modelId");
-  const session = optionalText(body, "session", 256);
+  const named = optionalText(body, "session", 256);
+  const session = named === undefined || principal.kind === "operator" ? named : sessionKey(principal, named);
+  countSession(deps, principal, session);
   const agent = name === undefined ? undefined : agentNamed(deps, principal, name);
   const own = agent === undefined ? undefined : deps.directory.agent(agent.namespace, agent.name)?.spec.model.thinking;
   return {
@@ -67,7 +70,7 @@ function askedBy(deps: RouteDeps, exchange: Exchange): RoadRequest {
     options: { thinking: own ?? "off", ...optionsOf(body["options"]) },
     ...(agent !== undefined && { agent }),
     ...(model !== undefined && { model }),
-    ...(session !== undefined && { session: principal.kind === "operator" ? session : sessionKey(principal, session) }),
+    ...(session !== undefined && { session }),
   };
 }
 

@@ -6,7 +6,10 @@ import type { Control } from "../core/control.ts";
 import type { Accounts } from "../core/ledger.ts";
 import type { Metrics } from "../core/metrics.ts";
 import type { RunRoad } from "../core/road.ts";
+import type { EgressDesk } from "../core/egress.ts";
 import type { Keys } from "../core/keys.ts";
+import type { SnapshotDesk } from "../core/snapshot.ts";
+import type { SandboxCheck } from "../core/sandbox.ts";
 import type { SessionDesk } from "../core/session.ts";
 import type { RunTurn } from "../core/turn.ts";
 import type { Clock, Directory, Log, Random } from "../core/world.ts";
@@ -18,6 +21,8 @@ export interface AuditFilter {
   readonly decision?: string;
   readonly session?: string;
   readonly call?: string;
+  readonly request?: string;
+  readonly type?: string;
 }
 
 /** Reads a chain back; the last `n` rows that match, oldest first. */
@@ -57,6 +62,12 @@ export interface ApiDeps {
   readonly access?: { readonly chain: Audit; readonly random: Pick<Random, "uuid"> };
   /** What was spent. */
   readonly accounts?: Accounts;
+  /** The judgement on where an agent's sandbox may go. */
+  readonly egress?: EgressDesk;
+  /** Copies of agents' workspaces. */
+  readonly snapshots?: SnapshotDesk;
+  /** Rules of containment held against the container that serves an agent, by the agent's uid. */
+  readonly checks?: (uid: string, signal: AbortSignal) => Promise<readonly SandboxCheck[]>;
   readonly metrics?: Pick<Metrics, "text">;
   readonly limits?: Partial<Limits>;
 }

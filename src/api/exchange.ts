@@ -1,4 +1,6 @@
 // One request and its answer: what handlers are given, and how they learn that the client has left.
+import { randomUUID } from "node:crypto";
+import type { IncomingHttpHeaders } from "node:http";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { BeigeError } from "../core/errors.ts";
 import type { By } from "../core/who.ts";
@@ -33,6 +35,20 @@ export const queryOf = (request: FastifyRequest): Unknowns => (request.query ?? 
 export const paramsOf = (request: FastifyRequest): Readonly<Record<string, string | undefined>> =>
   (request.params ?? {}) as Readonly<Record<string, string | undefined>>;
 export const bodyOf = (request: FastifyRequest): Unknowns => record(request.body, "the request body");
+
+const ids = new WeakMap<object, string>();
+const REQUEST_ID = /^[\w.-]{1,64}$/;
+
+/** Of a raw request, the same whenever it is asked: the client's own where it is one, to be found again in the records. */
+export function requestIdOf(raw: { readonly headers: IncomingHttpHeaders }): string {
+  let id = ids.get(raw);
+  if (id === undefined) {
+    const given = raw.headers["x-request-id"];
+    id = typeof given === "string" && REQUEST_ID.test(given) ? given : randomUUID();
+    ids.set(raw, id);
+  }
+  return id;
+}
 
 /** Aborted when the client leaves before the end of the answer, or when `stop` aborts. Call `done` when the answer is there. */
 export function leaving(reply: FastifyReply, stop: AbortSignal): { readonly signal: AbortSignal; done(): void } {

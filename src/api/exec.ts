@@ -5,22 +5,26 @@ import { agentNamed } from "./agents.ts";
 import type { RouteDeps } from "./deps.ts";
 import { byOf, leaving, paramsOf, route } from "./exchange.ts";
 import { only, optionalText, record, text, texts, type Unknowns } from "./fields.ts";
-import { sessionOf } from "./keys.ts";
+import { countSession, sessionOf } from "./keys.ts";
+import { requestOf } from "./principal.ts";
 import { badRequest } from "./status.ts";
 
 const FIELDS = ["tool", "params", "command", "timeout", "cwd", "args", "stdin", "session"];
 const LONG = 8 * 1024 * 1024;
 
 export function execRoutes(app: FastifyInstance, deps: RouteDeps): void {
-  route(app, "POST /api/agents/:name/exec", async ({ request, reply }) => {
+  route(app, "POST /api/agents/:name/exec", async (exchange) => {
+    const { request, reply } = exchange;
     const body = only(request.body, FIELDS);
     const asked = input(body);
-    const session = optionalText(body, "session", 256);
+    const named = optionalText(body, "session", 256);
     const { principal } = byOf(request.raw);
     const agent = agentNamed(deps, principal, paramsOf(request).name);
+    const session = named === undefined ? undefined : sessionOf(principal, named);
+    countSession(deps, principal, session);
     const leave = leaving(reply, deps.stopped);
     try {
-      const call = { principal, agent, ...asked, ...(session !== undefined && { session: sessionOf(principal, session) }) };
+      const call = { principal, agent, ...asked, request: requestOf(exchange), ...(session !== undefined && { session }) };
       return answer(await deps.call(call, leave.signal));
     } finally {
       leave.done();

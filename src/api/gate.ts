@@ -1,5 +1,5 @@
 // Who may speak at all: Host, Origin and token, before a request reaches any route.
-import { createHash, timingSafeEqual } from "node:crypto";
+import { hash, timingSafeEqual } from "node:crypto";
 import type { Keys } from "../core/keys.ts";
 import type { Principal } from "../core/call.ts";
 import type { By, Door as AnyDoor } from "../core/who.ts";
@@ -83,7 +83,7 @@ function overspent(principal: Principal, { keys }: Gate): Refusal | undefined {
   }
 }
 
-const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
+const digest = (text: string): Buffer => hash("sha256", text, "buffer");
 
 function header(knock: Pick<Knock, "headers">, name: string): string | undefined {
   const value = knock.headers[name];

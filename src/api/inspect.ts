@@ -57,7 +57,7 @@ async function auditTail(deps: RouteDeps, query: Unknowns): Promise<object> {
   if (deps.audit === undefined)
     throw new Refusal(404, "NotFound", "this gateway does not serve its audit log", "beige audit tail reads the file");
   const filter = Object.fromEntries(
-    ["agent", "tool", "decision", "session", "call"].flatMap((key) => {
+    ["agent", "tool", "decision", "session", "call", "request"].flatMap((key) => {
       const value = optionalText(query, key, 256);
       return value === undefined ? [] : [[key, value]];
     }),

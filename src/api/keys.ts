@@ -45,13 +45,22 @@ function asked(raw: unknown, now: number): KeyAsk {
   };
 }
 
+/** A session that a caller opens or uses counts against its key, whichever door it uses it through. Throws `exhausted`. */
+export function countSession(deps: Pick<RouteDeps, "keys">, principal: Principal, session: string | undefined): void {
+  if (principal.kind === "caller" && session !== undefined) deps.keys?.session(principal.key, session);
+}
+
 const optional = (key: string, value: number | undefined): object => (value === undefined ? {} : { [key]: value });
 const numberOf = (body: Unknowns, key: string, max: number): number | undefined =>
   body[key] === undefined ? undefined : wholeNumber(body, key, { min: 1, max, absent: 0 });
 
-/** A caller's sessions lie below its own name, so that no key reads another's, or the operator's. */
+/** Where the keys of all sessions of a caller begin; undefined for those who see all. */
+export const ownSessions = (principal: Principal): string | undefined =>
+  principal.kind === "caller" ? `key:${principal.key}:` : undefined;
+
+/** A caller's sessions lie below its own name, by the same key at every door, so that no key reads another's, or the operator's. */
 export function sessionOf(principal: Principal, session: string): string {
-  if (principal.kind !== "caller") return session;
-  const own = `key:${principal.key}:`;
+  const own = ownSessions(principal);
+  if (own === undefined) return session;
   return session.startsWith(own) ? session : `${own}${session.replaceAll(":", "-")}`;
 }

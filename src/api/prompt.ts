@@ -1,13 +1,17 @@
 // POST /api/agents/NAME/prompt: one message to an agent, answered as a stream of events, or whole for older clients.
 import type { FastifyInstance } from "fastify";
 import type { Principal } from "../core/call.ts";
+import type { ImagePart } from "../core/chat.ts";
 import { BeigeError } from "../core/errors.ts";
+import { IMAGES_MAX } from "../core/images.ts";
 import type { TurnEvent, TurnRequest } from "../core/turn.ts";
 import { agentNamed } from "./agents.ts";
 import type { RouteDeps } from "./deps.ts";
 import { bodyOf, byOf, leaving, paramsOf, route, type Exchange } from "./exchange.ts";
 import { flag, only, optionalText, text } from "./fields.ts";
-import { sessionOf } from "./keys.ts";
+import { countSession, sessionOf } from "./keys.ts";
+import { requestOf } from "./principal.ts";
+import { badRequest } from "./status.ts";
 import { send } from "./stream.ts";
 
 const LONG = 8 * 1024 * 1024;
@@ -18,7 +22,8 @@ export function promptRoutes(app: FastifyInstance, deps: RouteDeps): void {
     const whole = Object.hasOwn(bodyOf(request), "message");
     const { principal } = byOf(request.raw);
     const agent = agentNamed(deps, principal, paramsOf(request).name);
-    const turn = { ...counted(deps, principal, whole ? seedRequest(request.body) : streamRequest(request.body)), principal, agent };
+    const said = counted(deps, principal, whole ? seedRequest(request.body) : streamRequest(request.body));
+    const turn = { ...said, principal, agent, request: requestOf(exchange) };
     return whole ? collect(deps, exchange, turn) : stream(deps, exchange, turn);
   });
 }
@@ -28,17 +33,33 @@ function counted(deps: RouteDeps, principal: Principal, said: Said): Said {
   if (principal.kind !== "caller") return said;
   const session = sessionOf(principal, said.session ?? "default");
   // A fresh one has no name yet: each is one more.
-  deps.keys?.session(principal.key, said.fresh === true ? `${session} ${deps.clock.monotonic()}` : session);
+  countSession(deps, principal, said.fresh === true ? `${session} ${deps.clock.monotonic()}` : session);
   return { ...said, session };
 }
 
-type Said = Pick<TurnRequest, "text" | "session" | "fresh" | "commands">;
+type Said = Pick<TurnRequest, "text" | "images" | "session" | "fresh" | "commands">;
 
 function streamRequest(raw: unknown): Said {
-  const body = only(raw, ["text", "session", "fresh", "commands"]);
+  const body = only(raw, ["text", "images", "session", "fresh", "commands"]);
   const session = optionalText(body, "session", 256);
   const [fresh, commands] = [flag(body, "fresh", false), flag(body, "commands", true)];
-  return { text: text(body, "text", LONG), fresh, commands, ...(session !== undefined && { session }) };
+  const images = imagesOf(body["images"]);
+  return {
+    text: text(body, "text", LONG),
+    fresh,
+    commands,
+    ...(session !== undefined && { session }),
+    ...(images.length > 0 && { images }),
+  };
+}
+
+function imagesOf(raw: unknown): readonly ImagePart[] {
+  if (raw === undefined || raw === null) return [];
+  if (!Array.isArray(raw) || raw.length > IMAGES_MAX) throw badRequest(`images must be a list of at most ${IMAGES_MAX}`);
+  return (raw as readonly unknown[]).map((each, at) => {
+    const from = only(each, ["type", "mimeType", "data"], `images[${at}]`);
+    return { type: "image", mimeType: text(from, "mimeType", 64), data: text(from, "data", LONG) };
+  });
 }
 
 function seedRequest(raw: unknown): Said {

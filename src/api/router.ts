@@ -7,6 +7,7 @@ import { chatRoutes } from "./chat.ts";
 import { faultAnswer } from "./compat/faults.ts";
 import { compatRoutes } from "./compat/routes.ts";
 import type { RouteDeps } from "./deps.ts";
+import { egressRoutes } from "./egress.ts";
 import { execRoutes } from "./exec.ts";
 import { paramsOf } from "./exchange.ts";
 import { healthRoutes } from "./health.ts";
@@ -16,7 +17,9 @@ import { kubeRoutes } from "./kube/routes.ts";
 import { promptRoutes } from "./prompt.ts";
 import { swallow } from "./refuse.ts";
 import { resourceRoutes } from "./resources.ts";
+import { sandboxRoutes } from "./sandbox.ts";
 import { sessionRoutes } from "./sessions.ts";
+import { snapshotRoutes } from "./snapshots.ts";
 import { failure, isInternal, Refusal, retryAfterSeconds } from "./status.ts";
 import { usageRoutes } from "./usage.ts";
 
@@ -46,6 +49,9 @@ export function router(deps: RouteDeps): FastifyInstance {
     usageRoutes,
     agentRoutes,
     execRoutes,
+    egressRoutes,
+    sandboxRoutes,
+    snapshotRoutes,
     promptRoutes,
     keyRoutes,
     sessionRoutes,

@@ -1,12 +1,12 @@
 // Sessions of agents over HTTP: seen, set, steered, ended, exported, deleted, searched, and added to by a terminal that runs the loop itself.
 import type { FastifyInstance } from "fastify";
-import { BeigeError } from "../core/errors.ts";
 import type { SessionAsk, SessionDesk, SessionEntry, SessionSettings, SettingsPatch } from "../core/session.ts";
 import { agentNamed } from "./agents.ts";
 import type { RouteDeps } from "./deps.ts";
 import { byOf, paramsOf, queryOf, route, type Exchange } from "./exchange.ts";
 import { only, optionalText, queryNumber, record, text, type Unknowns } from "./fields.ts";
-import { sessionOf } from "./keys.ts";
+import { countSession, ownSessions, sessionOf } from "./keys.ts";
+import { requestOf } from "./principal.ts";
 import { markdown } from "./sessions/markdown.ts";
 import { badRequest } from "./status.ts";
 import { send } from "./stream.ts";
@@ -21,16 +21,23 @@ export function sessionRoutes(app: FastifyInstance, deps: RouteDeps): void {
   const askOf = (exchange: Exchange): SessionAsk => {
     const { principal } = byOf(exchange.request.raw);
     const { name, key } = paramsOf(exchange.request);
-    return { principal, agent: agentNamed(deps, principal, name), session: sessionOf(principal, key ?? "") };
+    const agent = agentNamed(deps, principal, name);
+    const session = sessionOf(principal, key ?? "");
+    // Who only looks opens nothing.
+    if (exchange.request.method !== "GET" && exchange.request.method !== "DELETE") countSession(deps, principal, session);
+    return { principal, agent, session, request: requestOf(exchange) };
   };
-  // All of an agent's conversations: never for callers, who have just their own.
-  const agentOf = (exchange: Exchange): SessionAsk["agent"] => {
+  // All of an agent's conversations; of callers just their own.
+  const allOf = (exchange: Exchange): { readonly agent: SessionAsk["agent"]; readonly own?: string } => {
     const { principal } = byOf(exchange.request.raw);
-    if (principal.kind === "caller") throw new BeigeError("denied", "a caller sees one session of its own at a time, by its key");
-    return agentNamed(deps, principal, paramsOf(exchange.request).name);
+    const own = ownSessions(principal);
+    return { agent: agentNamed(deps, principal, paramsOf(exchange.request).name), ...(own !== undefined && { own }) };
   };
-  route(app, `GET ${BASE}`, (exchange) => ({ sessions: sessions.list(agentOf(exchange)) }));
-  route(app, "GET /api/agents/:name/search", (exchange) => search(sessions, exchange, agentOf(exchange)));
+  route(app, `GET ${BASE}`, (exchange) => {
+    const { agent, own } = allOf(exchange);
+    return { sessions: sessions.list(agent, own) };
+  });
+  route(app, "GET /api/agents/:name/search", (exchange) => search(sessions, exchange, allOf(exchange)));
   route(app, `GET ${ONE}`, (exchange) => sessions.show(askOf(exchange)));
   route(app, `GET ${ONE}/export`, (exchange) => exported(deps, sessions, { exchange, ask: askOf(exchange) }));
   route(app, `PATCH ${ONE}`, (exchange) => sessions.set(askOf(exchange), patchOf(exchange.request.body)));
@@ -43,12 +50,18 @@ export function sessionRoutes(app: FastifyInstance, deps: RouteDeps): void {
       sessions.say(askOf(exchange), how, text(only(exchange.request.body, ["text"]), "text", LONG)),
     );
   route(app, `POST ${ONE}/abort`, (exchange) => ({ ended: sessions.abort(askOf(exchange)) }));
+  route(app, `GET ${ONE}/loop`, (exchange) => sessions.loop(askOf(exchange)));
   route(app, `POST ${ONE}/entries`, (exchange) => append(sessions, exchange, askOf(exchange)));
 }
 
-function search(sessions: SessionDesk, { request }: Exchange, agent: SessionAsk["agent"]): ReturnType<SessionDesk["search"]> {
+function search(
+  sessions: SessionDesk,
+  { request }: Exchange,
+  { agent, own }: { readonly agent: SessionAsk["agent"]; readonly own?: string },
+): ReturnType<SessionDesk["search"]> {
   const query = queryOf(request);
-  return sessions.search(agent, text(query, "q", 256), queryNumber(query, "limit", { min: 1, max: 200, absent: 50 }));
+  const limit = queryNumber(query, "limit", { min: 1, max: 200, absent: 50 });
+  return sessions.search(agent, { text: text(query, "q", 256), limit, ...(own !== undefined && { own }) });
 }
 
 function exported(

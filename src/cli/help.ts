@@ -8,7 +8,7 @@ const GROUPS: readonly (readonly [string, readonly string[]])[] = [
   ["Start", ["init", "up", "gateway", "doctor"]],
   ["Change", ["validate", "diff", "apply", "delete", "edit", "rollout", "wait", "reconcile", "suspend", "resume"]],
   ["Look", ["status", "get", "describe", "tree", "explain", "events", "logs", "audit"]],
-  ["Talk", ["prompt", "exec"]],
+  ["Talk", ["prompt", "tui", "exec"]],
   ["More", ["secret", "key", "completion", "version", "help"]],
 ];
 

@@ -358,7 +358,7 @@ test("explain tells type, default, impact and example, with or without spec in t
   for (const part of ['default  "3Gi"', "a change is made in place", 'memory: "3Gi"']) expect(memory).toContain(part);
   expect(await out("ag.spec.sandbox.mounts[0].target")).toContain("a change replaces the sandbox");
   expect(await out("provider.spec.apiKey")).toContain("a reference; a literal is refused");
-  expect(await out("agent.sandbox.network.mode")).toContain("allowlist (not in this version)");
+  expect(await out("agent.sandbox.scope")).toContain("session (not in this version)");
   expect(await made.run(["explain", "agent.sandbx"])).toMatchObject({ code: 2, err: expect.stringContaining('did you mean "sandbox"') });
   expect(await made.run(["explain", "agnt"])).toMatchObject({ code: 2, err: expect.stringContaining("did you mean") });
   expect((await made.run(["api-resources", "-o", "name"])).out).toBe("providers\nplugins\nagents\nschedules\nsources\n");

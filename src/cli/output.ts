@@ -1,5 +1,8 @@
 // Writing to people and pipes: colour, width, room in the pipe, and a quiet end when the reader goes away.
 import { styleText } from "node:util";
+import { clean } from "../core/text.ts";
+
+export { clean } from "../core/text.ts";
 
 export type Paint = "red" | "green" | "yellow" | "cyan" | "dim" | "bold";
 
@@ -45,12 +48,6 @@ export function wantsUnicode(env: NodeJS.ProcessEnv, tty: boolean): boolean {
   return locale === undefined || locale === "" ? !tty : /utf-?8/i.test(locale);
 }
 
-// Characters that move a cursor, ring, recolour or reorder text: never passed on from others' text to a terminal.
-// eslint-disable-next-line no-control-regex -- this is the list of them
-const HOSTILE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
-
-/** Others' text, safe for a terminal; lines and tabs stay. */
-export const clean = (text: string): string => text.replace(HOSTILE, "");
 /** Others' text on one line. */
 export const oneLine = (text: string): string => clean(text.replace(/\s*[\r\n]+\s*/g, " ")).trim();
 

@@ -1,11 +1,13 @@
 // The table of verbs: parsing, help, completion and the documentation all read it. Each verb's code is loaded when it runs.
 import type { Verb } from "./flags.ts";
 import { CHANGE } from "./table/change.ts";
+import { EGRESS } from "./table/egress.ts";
 import { LOOK } from "./table/look.ts";
 import { MANAGE } from "./table/manage.ts";
 import { MORE } from "./table/more.ts";
 import { START } from "./table/start.ts";
 import { STEER } from "./table/steer.ts";
+import { SNAPSHOTS } from "./table/snapshots.ts";
 import { SESSIONS } from "./table/sessions.ts";
 import { TALK } from "./table/talk.ts";
 
@@ -21,4 +23,16 @@ const HIDDEN: Verb = {
   load: async () => (await import("./verbs/completion.ts")).complete,
 };
 
-export const verbs: readonly Verb[] = [...START, ...CHANGE, ...LOOK, ...STEER, ...MANAGE, ...TALK, ...SESSIONS, ...MORE, HIDDEN];
+export const verbs: readonly Verb[] = [
+  ...START,
+  ...CHANGE,
+  ...LOOK,
+  ...EGRESS,
+  ...STEER,
+  ...MANAGE,
+  ...TALK,
+  ...SESSIONS,
+  ...SNAPSHOTS,
+  ...MORE,
+  HIDDEN,
+];

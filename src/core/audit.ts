@@ -5,7 +5,7 @@ export type Decision = "allowed" | "denied";
 /** What a call row says, in the words of the log format; arguments are already redacted and capped by the writer. */
 export interface AuditCall {
   readonly agent: string;
-  readonly type: "core_tool" | "tool" | "llm" | "turn" | "schedule" | "control" | "access";
+  readonly type: "core_tool" | "tool" | "llm" | "turn" | "schedule" | "control" | "access" | "egress";
   readonly tool: string;
   readonly args: readonly string[];
   readonly decision: Decision;
@@ -22,6 +22,9 @@ export interface AuditCall {
   /** Call id of the command inside which this call was made. */
   readonly parent?: string;
   readonly model?: string;
+  /** Where a connection from inside went, or wanted to. */
+  readonly host?: string;
+  readonly port?: number;
 }
 
 export interface AuditOutcome {
@@ -34,6 +37,27 @@ export interface AuditOutcome {
   readonly outcome?: "ok" | "failed" | "timeout" | "cancelled" | "oom" | "lost" | "unknown";
   readonly model?: string;
   readonly usage?: Readonly<Record<string, number>>;
+  /** The address that a connection went to, and what went over it, seen from inside. */
+  readonly ip?: string;
+  readonly bytesIn?: number;
+  readonly bytesOut?: number;
+}
+
+/** Of a call whose gateway ended first. */
+export const UNKNOWN: AuditOutcome = {
+  durationMs: 0,
+  exitCode: 255,
+  outputBytes: 0,
+  outcome: "unknown",
+  error: "the gateway ended before the outcome was known",
+};
+
+/** Calls that the process before this one left open, and that may go on. */
+export interface LeftCalls {
+  /** The row that it began with; whoever takes it writes its end. Undefined when it has one, or was taken. */
+  take(call: string): AuditCall | undefined;
+  /** The outcome of those that nobody took is unknown. */
+  close(): Promise<void>;
 }
 
 /** A row as it stands in the file: one JSON object a line. */

@@ -131,8 +131,17 @@ export interface RefusedSpend {
   readonly now: number;
 }
 
+/** A budget that is used up: other than a rate limit it is not waited for. */
+export class BudgetError extends BeigeError {
+  readonly scope: Scope["kind"];
+  constructor(scope: Scope["kind"], message: string, details: { readonly hint: string; readonly retryAfterMs: number }) {
+    super("exhausted", message, details);
+    this.scope = scope;
+  }
+}
+
 /** Which budget, its limit, what is spent and reserved, when it resets, and what raises it. */
-export function usedUp({ scope, over, standing, wanted, now }: RefusedSpend): BeigeError {
+export function usedUp({ scope, over, standing, wanted, now }: RefusedSpend): BudgetError {
   const { period, measure, limit } = over;
   const text = (charge: Charge): string => amountText(amountOf(charge, measure), measure);
   const resets = resetsAt(period, now);
@@ -142,7 +151,7 @@ export function usedUp({ scope, over, standing, wanted, now }: RefusedSpend): Be
     `the ${period} budget of ${scopeText(scope)} ${fits ? "is reserved" : "is used up"}: ${text(standing.spent)} of ` +
     `${amountText(limit, measure)} spent${reserved}, this request may take ${text(wanted)}; it resets at ${new Date(resets).toISOString()}`;
   // What is only reserved may come back as soon as a running request ends.
-  return new BeigeError("exhausted", message, { hint: raiseHint(scope, over), retryAfterMs: fits ? 1000 : Math.max(1000, resets - now) });
+  return new BudgetError(scope.kind, message, { hint: raiseHint(scope, over), retryAfterMs: fits ? 1000 : Math.max(1000, resets - now) });
 }
 
 export const unpriced = (scope: Scope, provider: string, model: string): BeigeError =>

@@ -41,8 +41,19 @@ export interface CallRequest {
     | { readonly args: readonly string[]; readonly stdin?: Uint8Array; readonly cwd?: string };
   readonly session?: string;
   readonly parent?: string;
+  /** Id of the request, or of the turn's, that it belongs to. */
+  readonly request?: string;
   /** Of the core tool exec only. */
   readonly streams?: CallStreams;
+  /** Of the core tool exec only: called before its command starts. Whoever gives it takes the command up again after a crash. */
+  readonly onCommand?: (command: StartedCommand) => void;
+}
+
+/** A command that outlives its gateway, as `RejoinCall` finds it again. */
+export interface StartedCommand {
+  readonly call: string;
+  readonly container: string;
+  readonly timeoutMs: number;
 }
 
 /** What a tool answered. `error` is set when it failed; output may still be there. */
@@ -59,6 +70,9 @@ export interface CallResult {
 
 /** The one door. Never throws for what a tool did; throws `unavailable` when the audit cannot be written. */
 export type CallTool = (request: CallRequest, signal: AbortSignal) => Promise<CallResult>;
+
+/** The result of a command that the gateway before this one started; undefined when it cannot be had any more. */
+export type RejoinCall = (agent: AgentId, command: StartedCommand, signal: AbortSignal) => Promise<CallResult | undefined>;
 
 /** The wire text of a refusal. */
 export const denialText = (tool: string, agent: string): string => `Permission denied: tool '${tool}' not allowed for agent '${agent}'`;

@@ -77,7 +77,8 @@ export type ChatEvent =
   | { readonly type: "text_start" | "thinking_start"; readonly contentIndex: number }
   | { readonly type: "text_delta" | "thinking_delta" | "toolcall_delta"; readonly contentIndex: number; readonly delta: string }
   | { readonly type: "text_end" | "thinking_end"; readonly contentIndex: number; readonly content: string }
-  | { readonly type: "toolcall_start"; readonly contentIndex: number }
+  /** Named where the provider has said by then what it calls: its arguments may be passed on as they come. */
+  | { readonly type: "toolcall_start"; readonly contentIndex: number; readonly id?: string; readonly name?: string }
   | { readonly type: "toolcall_end"; readonly contentIndex: number; readonly toolCall: ToolCallPart }
   | { readonly type: "done"; readonly message: AssistantMessage }
   | { readonly type: "error"; readonly message: AssistantMessage; readonly failure?: ChatFailure };
@@ -93,6 +94,8 @@ export interface ChatFailure {
   /** Set where the gateway itself refused or gave up; a provider's own failure has a status or none. */
   readonly code?: ErrorCode;
   readonly hint?: string;
+  /** Whose budget is used up. */
+  readonly budget?: "agent" | "key" | "provider";
   /** Content had been forwarded already: the answer is cut, and no other model was asked. */
   readonly partial?: boolean;
 }
@@ -121,16 +124,17 @@ export interface Llm {
   stream(target: ChatTarget, context: ChatContext, options: ChatOptions, signal: AbortSignal): AsyncIterable<ChatEvent>;
 }
 
+export interface ToolAnswer {
+  readonly text: string;
+  readonly failed: boolean;
+}
+
 export interface SessionTool {
   readonly name: string;
   readonly description: string;
   /** JSON Schema of the parameters. */
   readonly parameters: object;
-  run(
-    id: string,
-    params: Readonly<Record<string, unknown>>,
-    signal: AbortSignal,
-  ): Promise<{ readonly text: string; readonly failed: boolean }>;
+  run(id: string, params: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<ToolAnswer>;
 }
 
 export interface SessionOptions {
@@ -148,6 +152,8 @@ export interface SessionOptions {
   /** Tokens of context at which the older part is summarised. */
   readonly compactAt: number;
   stream(context: ChatContext, options: ChatOptions, signal: AbortSignal): AsyncIterable<ChatEvent>;
+  /** The result of a tool call that was cut with the process before; undefined when nobody knows it. */
+  readonly rejoin?: (call: { readonly id: string; readonly name: string }) => Promise<ToolAnswer | undefined>;
 }
 
 export type SessionEvent =
@@ -158,6 +164,9 @@ export type SessionEvent =
   | { readonly type: "user"; readonly inbox: string; readonly text: string }
   /** The older part was summarised; `failed` says why not. */
   | { readonly type: "compaction"; readonly tokens: number; readonly failed?: string };
+
+/** What a person says. */
+export type Words = string | { readonly text: string; readonly images: readonly ImagePart[] };
 
 /** A conversation in memory, written to its file as it goes. */
 export interface LiveSession {
@@ -170,7 +179,7 @@ export interface LiveSession {
    * Writes the inbox id, then runs the message to its end. Resolves with the last assistant message; provider failures are in it, not thrown.
    * An id that the file holds already is not sent again: what was cut is continued, what was answered is returned.
    */
-  prompt(text: string, inbox: string, on: (event: SessionEvent) => void, signal: AbortSignal): Promise<AssistantMessage>;
+  prompt(said: Words, inbox: string, on: (event: SessionEvent) => void, signal: AbortSignal): Promise<AssistantMessage>;
   /** Puts a message into the turn that runs: after the tools that run now, or at its end. False when none runs. */
   say(how: "steer" | "follow-up", text: string, inbox: string): boolean;
   /** The last assistant message, if any. */

@@ -162,3 +162,9 @@ test("a merge patch merges mappings, replaces the rest and removes by null", () 
   expect(mergePatch("x", { a: 1 })).toEqual({ a: 1 });
   expect(mergePatch({ a: 1 }, null)).toBeNull();
 });
+
+test("a network without a route becomes an allowlist live; an open one is another container", () => {
+  const network = (mode: string): object => ({ ...base, sandbox: { network: { mode } } });
+  expect(paths(network("none"), network("allowlist"))).toEqual(["~ sandbox.network.mode"]);
+  expect(paths(network("allowlist"), network("open"))).toEqual(["~ sandbox.network.mode forces"]);
+});

@@ -59,7 +59,9 @@ function compare(sides: Sides, place: Place): readonly FieldChange[] {
   if (same(sides.before, sides.after, place.schema)) return [];
   const before = shape(sides.before, place.schema);
   const after = shape(sides.after, place.schema);
-  const forces = place.forces || place.schema?.["x-beige-impact"] === "replace";
+  const alike = place.schema?.["x-beige-alike"] ?? [];
+  const light = alike.includes(sides.before) && alike.includes(sides.after);
+  const forces = place.forces || (place.schema?.["x-beige-impact"] === "replace" && !light);
   if (before.is === "set" && after.is === "set") return words(before.items, after.items, { ...place, forces });
   if (before.is === "keyed" && after.is === "keyed") {
     const schema = itemSchema(place.schema);

@@ -16,6 +16,18 @@ test("the length of a value is about that of its JSON, and never far below it", 
   expect(jsonBytes(chat) / JSON.stringify(chat).length).toBeCloseTo(1, 2);
 });
 
+test("an image weighs what it costs, in each format, and text that looks like one weighs as text", () => {
+  const data = "A".repeat(4_000_000);
+  for (const part of [
+    { type: "image", mimeType: "image/png", data },
+    { type: "image", source: { type: "base64", media_type: "image/png", data } },
+    { type: "image_url", image_url: { url: `data:image/png;base64,${data}` } },
+    { type: "input_image", image_url: `data:image/png;base64,${data}` },
+  ])
+    expect(jsonBytes({ messages: [{ content: [part] }] })).toBeLessThan(5000);
+  expect(jsonBytes({ content: [{ type: "text", text: `data:image/png;base64,${data}` }] })).toBeGreaterThan(4_000_000);
+});
+
 test("a value that is nested without end takes no stack", () => {
   let deep: unknown = "x";
   for (let n = 0; n < 200_000; n++) deep = [deep];

@@ -10,7 +10,12 @@ const TEXT_BYTES_PER_TOKEN = 4;
 /** Of a provider's own stream, where each token comes in an event of its own: fewer than any format's framing takes. */
 const STREAM_BYTES_PER_TOKEN = 100;
 
-/** About the length of a value as JSON, without making the text. */
+/** Images are paid by their size in tiles, not by their bytes: each weighs about this many tokens at every provider. */
+const IMAGE_TOKENS = 1600;
+/** Parts that are an image in some format: ours and Anthropic's, OpenAI's two. Text elsewhere that looks like one is text. */
+const IMAGES: ReadonlySet<unknown> = new Set(["image", "image_url", "input_image"]);
+
+/** About the length of a value as JSON, without making the text; each image at what it costs. */
 export function jsonBytes(value: unknown): number {
   let bytes = 0;
   // A list of its own instead of a recursion: nobody bounds how deep a client nests.
@@ -22,7 +27,8 @@ export function jsonBytes(value: unknown): number {
     else if (Array.isArray(one)) {
       bytes += one.length + 1;
       for (const inner of one as readonly unknown[]) left.push(inner);
-    } else if (typeof one === "object" && one !== null) {
+    } else if (isImage(one)) bytes += IMAGE_TOKENS * BYTES_PER_TOKEN;
+    else if (typeof one === "object" && one !== null) {
       bytes += 2;
       for (const [key, inner] of Object.entries(one)) {
         bytes += key.length + 4;
@@ -32,6 +38,8 @@ export function jsonBytes(value: unknown): number {
   }
   return bytes;
 }
+
+const isImage = (value: unknown): boolean => typeof value === "object" && value !== null && "type" in value && IMAGES.has(value.type);
 
 export const inputTokens = (bytes: number): number => Math.ceil(bytes / BYTES_PER_TOKEN);
 export const textTokens = (bytes: number): number => Math.ceil(bytes / TEXT_BYTES_PER_TOKEN);

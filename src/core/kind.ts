@@ -45,6 +45,8 @@ export interface Plan<A extends Action = Action> {
   /** Further conditions besides Ready and Drifted. */
   readonly degraded?: { readonly reason: string; readonly message: string };
   readonly suspended?: boolean;
+  /** What this machine cannot give of the protection that is wanted, a few words each: condition Hardened. Absent: unknown. */
+  readonly lacks?: readonly string[];
   /** What of it can never be made in this world as it is now: an apply that brings it changes nothing. */
   readonly refused?: readonly Problem[];
   /** Deletion only: nothing is left to do, so the object may go. */

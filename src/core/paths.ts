@@ -11,6 +11,9 @@ export const uid10 = (uid: string): string => uid.replaceAll("-", "").slice(0, 1
 export const socketFolder = (home: string, uid: string): string => `${home}/run/${uid10(uid)}`;
 export const socketPath = (home: string, uid: string): string => `${socketFolder(home, uid)}/gateway.sock`;
 
+/** The way out of a sandbox, in the same folder. */
+export const egressPath = (home: string, uid: string): string => `${socketFolder(home, uid)}/egress.sock`;
+
 /** Everything of an agent that is not its socket: NS.NAME, so that equal names in two namespaces do not meet. */
 export const agentFolder = (home: string, agent: Pick<AgentId, "namespace" | "name">): string =>
   `${home}/agents/${agent.namespace}.${agent.name}`;

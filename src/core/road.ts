@@ -18,6 +18,8 @@ export interface WireRequest {
   /** Parsed JSON; the road replaces `model` and caps the answer's length. */
   readonly body: Readonly<Record<string, unknown>>;
   readonly stream: boolean;
+  /** Of the client's, passed on to a provider of the same format. */
+  readonly headers?: { readonly "anthropic-beta": string };
   /** Length of the body as it came, where the door knows it: budgets reserve by it. */
   readonly bytes?: number;
 }

@@ -23,6 +23,8 @@ export interface SandboxSpec {
   readonly network: "none" | "open";
   readonly profile: "strict" | "packages";
   readonly runtime?: string;
+  /** What isolates it; docker when absent. */
+  readonly backend?: "bwrap";
   /** Observation only: what of the fixed hardening was changed by hand, such as `privileged`; absent when all is as created. */
   readonly hardening?: readonly string[];
 }
@@ -55,6 +57,8 @@ export interface EngineInfo {
   readonly liveRestore: boolean;
   readonly cgroup: 1 | 2;
   readonly rootless: boolean;
+  /** What this machine cannot give to any sandbox. */
+  readonly lacks?: readonly string[];
 }
 
 export type ExecExit =
@@ -66,12 +70,22 @@ export type ExecExit =
   /** The carrier broke before the exit was known: never a success. */
   | { readonly kind: "lost"; readonly reason: string };
 
+/** Size of a terminal, in characters. */
+export interface ExecTerminal {
+  readonly rows: number;
+  readonly columns: number;
+}
+
 export interface ExecRequest {
   /** Program and arguments; the guest finds the program on PATH. */
   readonly command: readonly string[];
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
+  /** A name of the caller's by which the next gateway can take the command up again (`rejoin`). Nobody else's. */
+  readonly key?: string;
+  /** With a terminal of its own: all output is stdout then. Only where the supervisor is resident. */
+  readonly terminal?: ExecTerminal;
 }
 
 /** One running command. Whoever holds it reads both outputs to the end or calls `kill`. */
@@ -86,6 +100,20 @@ export interface ExecHandle {
   end(): Promise<void>;
   /** Ends the whole process tree within a second; exit becomes `cancelled`. Idempotent. */
   kill(): void;
+  /** Sends a signal (1 to 63) to the command's process group. Absent where the backend cannot. */
+  signal?(number: number): void;
+  resize?(size: ExecTerminal): void;
+}
+
+/** One rule of containment held against a sandbox as it is now. */
+export interface SandboxCheck {
+  /** Number of the rule in section 5 of the CIS benchmark for Docker; `host` for a fact of this machine. */
+  readonly rule: string;
+  readonly title: string;
+  readonly state: "ok" | "warning";
+  /** What was found, in a sentence. */
+  readonly why: string;
+  readonly fix?: string;
 }
 
 /** A hint that something changed; never proof. */
@@ -105,7 +133,7 @@ export interface Sandbox {
   list(store: string, signal?: AbortSignal): Promise<readonly SandboxListed[]>;
   inspect(id: string, signal?: AbortSignal): Promise<SandboxSeen | undefined>;
   /** Id of a present image, or undefined. */
-  image(ref: string, signal?: AbortSignal): Promise<string | undefined>;
+  image(ref: string, signal?: AbortSignal, backend?: SandboxSpec["backend"]): Promise<string | undefined>;
   /** Answers the id. A name that is just being freed is waited for (bounded). `conflict` when the name is somebody else's. */
   create(spec: SandboxSpec, signal?: AbortSignal): Promise<string>;
   /** A started container is a success. */
@@ -118,10 +146,21 @@ export interface Sandbox {
   /** Forced; an absent container is a success. Returns when it is gone. */
   remove(id: string, signal?: AbortSignal): Promise<void>;
   exec(id: string, request: ExecRequest, signal?: AbortSignal): Promise<ExecHandle>;
+  /**
+   * The command that an earlier gateway started under this key: all of its output from the first byte, and its exit, `lost` when
+   * the sandbox no longer has it. Undefined for a key that nobody started or that was rejoined already. Only soon after the start.
+   */
+  rejoin?(id: string, key: string, signal?: AbortSignal): Promise<ExecHandle | undefined>;
+  /** The rules of containment, held against this container and its host. Throws `not_found`. */
+  checks?(id: string, signal?: AbortSignal): Promise<readonly SandboxCheck[]>;
+  /** What the host of this container cannot give to any, in a few words each; as last seen, empty before. */
+  lacks?(id: string): readonly string[];
   /** Last lines of the container's own log, and what its PID 1 said. */
   logs(id: string, lines: number, signal?: AbortSignal): Promise<string>;
   /** Calls `hint` until aborted; reconnects by itself, and calls `relist` after each (re)connect and `down` when the engine stops answering. */
   watch(on: { hint(h: SandboxHint): void; relist(): void; down(error: Error): void }, signal: AbortSignal): Promise<void>;
+  /** Lets go of every connection; commands that run go on without us. */
+  close?(): void;
   /** Absolute host path of the guest binary that is mounted into every container. */
   guest(): string;
 }

@@ -32,6 +32,8 @@ export interface Schema {
   readonly examples?: readonly unknown[];
   /** What a change does to the running thing. */
   readonly "x-beige-impact"?: "live" | "update" | "replace";
+  /** A change from one of these values to another is live, whatever the impact says. */
+  readonly "x-beige-alike"?: readonly unknown[];
   /** The field, or these values of it, are refused: not in this version. */
   readonly "x-beige-not-yet"?: true | readonly unknown[];
   /** Identity of a list's items: the name of their key, or "set". Other lists are atomic. */

@@ -91,11 +91,29 @@ export interface SessionAsk {
   readonly principal: Principal;
   readonly agent: AgentId;
   readonly session: string;
+  readonly request?: string;
+}
+
+/** What a terminal needs that runs the loop of a session itself. */
+export interface SessionLoop {
+  readonly session: string;
+  readonly systemPrompt: string;
+  /** Working folder inside the sandbox: the model reads it. */
+  readonly cwd: string;
+  /** Core tools that the agent has. */
+  readonly tools: readonly { readonly name: string; readonly description: string; readonly parameters: object }[];
+  /** Those of the agent's list whose provider is there, its first model first. */
+  readonly models: readonly { readonly provider: string; readonly facts: import("../../schemas/types.ts").ModelFacts }[];
+  /** Tokens of context at which the older part is summarised, by the first model's window. */
+  readonly compactAt: number;
+  /** In force for the next message. */
+  readonly settings: Required<SessionSettings>;
 }
 
 /** What may be done with sessions besides sending a message. Throws BeigeErrors. */
 export interface SessionDesk {
-  list(agent: AgentId): readonly SessionView[];
+  /** `own`: just those whose keys begin so. */
+  list(agent: AgentId, own?: string): readonly SessionView[];
   show(ask: SessionAsk): Promise<{ readonly session: SessionView; readonly lines: readonly SessionLine[] }>;
   /** The file as it is. */
   bytes(ask: SessionAsk): AsyncIterable<Uint8Array>;
@@ -105,6 +123,11 @@ export interface SessionDesk {
   /** Ends what runs and what waits; the number of messages that were ended. */
   abort(ask: SessionAsk): number;
   remove(ask: SessionAsk): Promise<void>;
-  search(agent: AgentId, text: string, limit: number): Promise<{ readonly hits: readonly SessionHit[]; readonly whole: boolean }>;
+  search(
+    agent: AgentId,
+    ask: { readonly text: string; readonly limit: number; readonly own?: string },
+  ): Promise<{ readonly hits: readonly SessionHit[]; readonly whole: boolean }>;
   append(ask: SessionAsk, entries: readonly unknown[], after?: string | null): Promise<{ readonly last: string }>;
+  /** What a terminal runs the loop with; the session need not exist yet. */
+  loop(ask: SessionAsk): SessionLoop;
 }

@@ -71,3 +71,10 @@ export function dotted(parts: readonly string[]): string {
   }
   return text;
 }
+
+// Characters that move a cursor, ring, recolour or reorder text: never passed on from others' text to a terminal.
+// eslint-disable-next-line no-control-regex -- this is the list of them
+const HOSTILE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+
+/** Others' text, safe for a terminal; lines and tabs stay. */
+export const clean = (text: string): string => text.replace(HOSTILE, "");

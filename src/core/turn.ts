@@ -1,12 +1,16 @@
 // A turn: one message to an agent and all that follows until it answers. The words that its doors share.
 import type { ErrorCode } from "./errors.ts";
 import type { AgentId, Principal } from "./call.ts";
-import type { Usage } from "./chat.ts";
+import type { ChatFailure, ImagePart, Usage } from "./chat.ts";
 
 export interface TurnRequest {
   readonly principal: Principal;
   readonly agent: AgentId;
   readonly text: string;
+  /** Shown with the text; only where the model reads images. */
+  readonly images?: readonly ImagePart[];
+  /** Id of the request that brought it; one is made where none did. */
+  readonly request?: string;
   /** `channel:id[:id]`; cli:default when absent. */
   readonly session?: string;
   /** Starts the session anew. */
@@ -34,7 +38,15 @@ export type TurnEvent =
       readonly model: string;
       readonly usage: Usage;
     }
-  | { readonly type: "error"; readonly code: ErrorCode; readonly message: string; readonly hint?: string; readonly retryAfterMs?: number };
+  | {
+      readonly type: "error";
+      readonly code: ErrorCode;
+      readonly message: string;
+      readonly hint?: string;
+      readonly retryAfterMs?: number;
+      /** Whose budget is used up. */
+      readonly budget?: ChatFailure["budget"];
+    };
 
 /** Never throws after its first event; ends with `done` or `error`. Aborting ends the turn, its LLM stream and its commands. */
 export type RunTurn = (request: TurnRequest, signal: AbortSignal) => AsyncIterable<TurnEvent>;

@@ -97,9 +97,8 @@ test("names are labels, and kinds of the whole host have no namespace", () => {
 
 test("what is not in this version is refused by name", () => {
   expect(told(agent({ role: "worker" }))).toEqual(["/spec/role spec.role is not in this version | remove it"]);
-  expect(told(agent({ sandbox: { network: { mode: "allowlist", allow: ["x"] } } }))).toEqual([
-    "/spec/sandbox/network/mode spec.sandbox.network.mode: allowlist is not in this version | this version has: none, open",
-    "/spec/sandbox/network/allow spec.sandbox.network.allow is not in this version | remove it",
+  expect(told(agent({ sandbox: { scope: "session" } }))).toEqual([
+    "/spec/sandbox/scope spec.sandbox.scope: session is not in this version | this version has: agent",
   ]);
 });
 

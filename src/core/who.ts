@@ -7,6 +7,8 @@ export type Door = "socket" | "tcp" | "kube" | "source";
 export interface By {
   readonly principal: Principal;
   readonly door: Door;
+  /** Id of the request, from the edge to the records. */
+  readonly request?: string;
 }
 
 /** As records name it: the key where one was used, else what it is. */

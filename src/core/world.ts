@@ -63,6 +63,8 @@ export interface Workspaces {
   seen(path: string): Promise<FolderSeen>;
   /** Makes the folder (0700 or as it is) and, as root, gives a new one to the owner. Never follows a link in its last part. */
   create(path: string, owner: { readonly uid: number; readonly gid: number }): Promise<void>;
+  /** What is left on the filesystem of a folder that is there; undefined when it cannot be told. */
+  room?(path: string): Promise<{ readonly freeBytes: number; readonly freeFiles: number } | undefined>;
   /** Removes the folder and all in it without following links. */
   remove(path: string): Promise<void>;
   /** Gives a folder of the gateway's own, and all in it, to another sandbox's user: a retained workspace to the next agent of its name. Never follows links. Absent where the gateway is not root. */
@@ -151,6 +153,8 @@ export interface Calls {
   /** New calls from outside the sandbox wait, until `admit` or for so long; those from inside it go on, or what runs could not end. */
   hold(uid: string, limitMs: number): void;
   held(uid: string): boolean;
+  /** Whether somebody waits for a sandbox that is started only when it is needed. */
+  wanted?(uid: string): boolean;
   /** What waits goes on, in the sandbox that serves then. */
   admit(uid: string): void;
 }

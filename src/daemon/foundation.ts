@@ -1,5 +1,6 @@
 // What everything else in the daemon stands on: secrets, records, and the store with its lock.
 import { join } from "node:path";
+import { isKept } from "../../sandbox/resident/kept.ts";
 import { createAudit } from "../adapters/audit.ts";
 import { systemClock } from "../adapters/clock.ts";
 import { createHost } from "../adapters/host.ts";
@@ -8,6 +9,7 @@ import { createLog } from "../adapters/log.ts";
 import { metered } from "../adapters/metrics/audit.ts";
 import { systemRandom } from "../adapters/random.ts";
 import { createSecrets } from "../adapters/secrets.ts";
+import { createTracing } from "../adapters/tracing.ts";
 import type { Listen } from "../core/listen.ts";
 import { openStore } from "../engine/store.ts";
 import { ledgerOf, metricsOf } from "./accounts.ts";
@@ -28,7 +30,7 @@ export interface DaemonOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-export function foundation(options: DaemonOptions) {
+export function foundation(options: DaemonOptions, version: string) {
   const { home } = options;
   const logs = join(home, "logs");
   const host = createHost({ home });
@@ -38,12 +40,16 @@ export function foundation(options: DaemonOptions) {
   const store = openStore({ home, clock: systemClock, random: systemRandom, log });
   // The store's lock makes this process the only writer of the chains.
   const { metrics, watch } = metricsOf(store);
+  const goesOn = (call: string): boolean => isKept(store.shelf, call);
   const chain = (name: string) =>
-    metered(createAudit({ path: join(logs, `${name}.jsonl`), clock: systemClock, redact, log, closeOpen: true }), name, metrics);
+    metered(createAudit({ path: join(logs, `${name}.jsonl`), clock: systemClock, redact, log, closeOpen: true, goesOn }), name, metrics);
   const keys = createKeys({ shelf: store.shelf, clock: systemClock, random: systemRandom });
   const ledger = ledgerOf({ store, log, keys });
-  const chains = { audit: chain("audit"), control: chain("control"), access: chain("access") };
-  return { home, host, secrets, redact, log, store, keys, ledger, metrics, watch, ...chains };
+  const audit = chain("audit");
+  const endpoint = host.policy().tracing?.endpoint;
+  const tracing = createTracing({ env: options.env, version, log, ...(endpoint === undefined ? {} : { endpoint }) });
+  const chains = { audit: tracing?.traced(audit) ?? audit, control: chain("control"), access: chain("access") };
+  return { home, host, secrets, redact, log, store, keys, ledger, metrics, watch, tracing, ...chains };
 }
 
 export type Foundation = ReturnType<typeof foundation>;

@@ -1,26 +1,44 @@
 // What carries traffic: tool calls, LLM requests, sessions and the sandbox behind them, put together.
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { createBackends } from "../../sandbox/backends.ts";
+import { createBwrap } from "../../sandbox/bwrap.ts";
 import { createDocker } from "../../sandbox/docker.ts";
 import { guestPath } from "../../sandbox/guest.ts";
+import { REJOIN_MS } from "../../sandbox/resident.ts";
 import { systemClock } from "../adapters/clock.ts";
+import { createOutward } from "../adapters/egress.ts";
 import { createPi } from "../adapters/pi.ts";
 import { systemRandom } from "../adapters/random.ts";
+import { createSnapshots } from "../adapters/snapshots.ts";
 import { createRelay } from "../adapters/relay.ts";
+import type { ApiDeps } from "../api/deps.ts";
+import { BeigeError } from "../core/errors.ts";
+import type { Agent } from "../core/resource.ts";
+import type { Snapshots } from "../core/snapshot.ts";
+import type { Sandbox, SandboxCheck } from "../core/sandbox.ts";
 import type { Engine } from "../engine/engine.ts";
 import { createCalls } from "../gateway/call.ts";
 import { createChat } from "../gateway/chat.ts";
+import { createEgress } from "../gateway/egress.ts";
 import { createEcho } from "../gateway/echo.ts";
 import { createHooks } from "../gateway/hooks.ts";
 import { createLimiter } from "../gateway/limiter.ts";
 import { createPluginHost } from "../gateway/plugins.ts";
+import { createSnapshotDesk, workspaceOf } from "../gateway/snapshots.ts";
 import { createSockets } from "../gateway/sockets.ts";
 import { coreToolSchemas } from "../gateway/tools.ts";
 import { createTurns } from "../gateway/turns.ts";
 import type { DaemonOptions, Foundation } from "./foundation.ts";
 
+/** A turn waits no longer for the snapshot that its session begins with. */
+const SNAPSHOT_MS = 5 * 60_000;
+
 /** Plugins of the product: above src/ in a clone and in a published package alike. */
 const BUILTINS = join(dirname(fileURLToPath(import.meta.url)), "../../plugins");
+
+/** After the first sandbox is up: others that come with it are let through first. */
+const WARM_MS = 2000;
 
 /** Above that of every gateway before, also where the store that counted was lost. */
 function nextEpoch(shelf: Foundation["store"]["shelf"]): number {
@@ -29,19 +47,54 @@ function nextEpoch(shelf: Foundation["store"]["shelf"]): number {
   return epoch;
 }
 
+/** What a session may do to the workspace can be undone, where the manifest asks for that. */
+async function beforeSession(home: string, snapshots: Snapshots, agent: Agent, session: string): Promise<void> {
+  if (agent.spec.workspace.snapshot !== "session") return;
+  const place = { agent: agent.metadata, workspace: workspaceOf(home, agent) };
+  await snapshots.create(place, { cause: "session", note: `before session ${session}` }, AbortSignal.timeout(SNAPSHOT_MS));
+}
+
+async function checksOf(sandbox: Sandbox, id: string | undefined, signal: AbortSignal): Promise<readonly SandboxCheck[]> {
+  if (id === undefined || sandbox.checks === undefined)
+    throw new BeigeError("unavailable", "the agent has no sandbox yet", { hint: "beige get agents" });
+  return sandbox.checks(id, signal);
+}
+
+/** A store without agents is one that will have them. */
+const needsDocker = (agents: readonly Agent[]): boolean =>
+  agents.length === 0 || agents.some(({ spec }) => spec.sandbox.backend !== "bwrap");
+
 /** `engine` is asked late, since it is made from this. */
 export function traffic(base: Foundation, options: DaemonOptions, engine: () => Engine) {
   const { home, log, store, secrets, audit, redact } = base;
   const clock = systemClock;
   const random = systemRandom;
-  const sandbox = createDocker({ socketPath: options.engine, guest: guestPath(), epoch: nextEpoch(store.shelf), clock, log });
+  const supervisor = { guest: guestPath(), epoch: nextEpoch(store.shelf), clock, log };
+  const kept = { shelf: store.shelf, folder: join(home, "commands") };
+  const sandbox = createBackends({
+    docker: createDocker({ socketPath: options.engine, kept, ...supervisor }),
+    bwrap: createBwrap({ home, ...supervisor }),
+    needsDocker: () => needsDocker(store.directory.agents()),
+  });
   const changed = (name: string): void => engine().wake({ kind: "Plugin", namespace: "", name });
   const plugins = createPluginHost({ home, builtins: BUILTINS, host: () => base.host.policy(), secrets, log, clock, onChange: changed });
   const hooks = createHooks({ plugins, clock, log, redact });
   const { directory, shelf } = store;
-  const { call, calls, tokens } = createCalls({
+  const egress = createEgress({
+    home,
+    directory,
+    host: () => base.host.policy(),
+    network: createOutward({ home, clock }),
+    audit,
+    secrets,
+    clock,
+    random,
+    log,
+  });
+  const { call, rejoin, calls, tokens, rouser } = createCalls({
     directory,
     audit,
+    left: audit.left,
     plugins,
     hooks,
     sandbox,
@@ -50,10 +103,20 @@ export function traffic(base: Foundation, options: DaemonOptions, engine: () => 
     clock,
     random,
     log,
+    environment: egress.environment,
+    wake: (uid) => engine().wakeUid(uid),
     onIdle: (uid) => engine().nudgeUid(uid),
   });
-  const sockets = createSockets({ home, call, tokens, clock, log, onHello: (uid) => engine().wakeUid(uid) });
   const pi = createPi({ log });
+  let warm = false;
+  const onHello = (uid: string): void => {
+    engine().wakeUid(uid);
+    if (warm) return;
+    warm = true;
+    // There is an agent now: its first conversation will not wait for the loop to be loaded, nor hold others up by it.
+    clock.after(WARM_MS, () => void pi.warm());
+  };
+  const sockets = egress.sockets(createSockets({ home, call, tokens, clock, log, onHello }));
   const echo = createEcho(clock);
   const limiter = createLimiter(clock);
   const llm = (api: string) => (api === "echo" ? echo : pi.llm);
@@ -72,10 +135,13 @@ export function traffic(base: Foundation, options: DaemonOptions, engine: () => 
     log,
   });
   const packageOf = (agent: Parameters<typeof plugins.tool>[0], tool: string): string | undefined => plugins.tool(agent, tool)?.plugin;
+  const copies = createSnapshots({ home, clock });
   const doors = createTurns({
+    onFresh: (agent, session) => beforeSession(home, copies, agent, session),
     directory,
     chat,
     call,
+    rejoin,
     runtime: pi.runtime,
     shelf,
     home,
@@ -86,8 +152,22 @@ export function traffic(base: Foundation, options: DaemonOptions, engine: () => 
     tools: coreToolSchemas,
     packageOf,
     hooks,
+    onIdle: (uid) => engine().nudgeUid(uid),
   });
+  // As long as commands of the gateway before can be taken up again.
+  clock.after(
+    REJOIN_MS,
+    () => void audit.left.close().catch((error: unknown) => log.error("calls were not closed", { error: String(error) })),
+  );
   const busy = (): number => directory.agents().reduce((sum, { metadata }) => sum + doors.sessions.open(metadata.uid), 0);
   base.watch({ limiter, sessions: () => ({ open: doors.inMemory(), busy: busy() }) });
-  return { road: chat, sandbox, plugins, call, calls, sockets, ...doors };
+  // The sandbox starts while the model thinks.
+  const turn: typeof doors.turn = (request, signal) => {
+    const agent = directory.agentByUid(request.agent.uid);
+    if (agent !== undefined) rouser.prepare(agent);
+    return doors.turn(request, signal);
+  };
+  const checks: ApiDeps["checks"] = (uid, signal) => checksOf(sandbox, store.agents.active(uid), signal);
+  const snapshots = createSnapshotDesk({ home, snapshots: copies, directory, calls, sessions: doors.sessions, clock });
+  return { checks, snapshots, road: chat, egress, sandbox, plugins, call, calls, sockets, ...doors, turn };
 }

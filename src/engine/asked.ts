@@ -50,7 +50,9 @@ export async function recordDeed(world: Pick<World, "control" | "random">, by: B
     args: [...(deed.what === undefined ? [] : [deed.what]), ...deed.refs.map(refName)],
     decision: "allowed",
     target: "engine",
-    ...(by === undefined ? {} : { principal: principalName(by.principal), door: by.door }),
+    ...(by === undefined
+      ? {}
+      : { principal: principalName(by.principal), door: by.door, ...(by.request === undefined ? {} : { request: by.request }) }),
     ...(deed.manager === undefined ? {} : { manager: deed.manager }),
   });
 }

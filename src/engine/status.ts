@@ -15,6 +15,8 @@ export interface Finding {
   readonly drift?: readonly FieldChange[];
   readonly degraded?: { readonly reason: string; readonly message: string } | "as before";
   readonly suspended?: boolean | "as before";
+  /** Absent keeps the condition. */
+  readonly lacks?: readonly string[];
 }
 
 /** Longest message of a condition, in characters. */
@@ -54,10 +56,17 @@ export function findingOf(plan: Plan): Finding {
     drift: plan.drift ?? [],
     ...(plan.degraded === undefined ? {} : { degraded: plan.degraded }),
     suspended: plan.suspended ?? false,
+    ...(plan.lacks === undefined ? {} : { lacks: plan.lacks }),
   };
 }
 
 const driftMessage = (drift: readonly FieldChange[]): string => drift.map((field) => field.path).join(", ");
+
+function hardened(lacks: readonly string[] | undefined): Wanted | undefined {
+  if (lacks === undefined) return undefined;
+  if (lacks.length === 0) return { type: "Hardened", status: "True", reason: "AllLayers", message: "" };
+  return { type: "Hardened", status: "False", reason: "HostLacks", message: `this machine lacks ${lacks.join(", ")}` };
+}
 
 function wantedConditions(finding: Finding, before: (type: ConditionType) => Condition | undefined): readonly (Wanted | undefined)[] {
   const { degraded, suspended, drift, progressing } = finding;
@@ -76,6 +85,7 @@ function wantedConditions(finding: Finding, before: (type: ConditionType) => Con
     drift === undefined
       ? before("Drifted")
       : seldom("Drifted", drift.length > 0, { reason: "Drift", message: driftMessage(drift) }, "AsWanted"),
+    hardened(finding.lacks) ?? before("Hardened"),
     suspended === "as before" ? before("Suspended") : seldom("Suspended", suspended === true, why, "Active"),
   ];
 }

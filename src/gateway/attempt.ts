@@ -1,4 +1,5 @@
 // One try of one model: slot, key, budget, audit row, stream. Nothing is forwarded before the first content.
+import { BudgetError } from "../core/budget.ts";
 import { asBeigeError, BeigeError } from "../core/errors.ts";
 import { inputTokens, reserved } from "../core/estimate.ts";
 import { NO_USAGE } from "../core/usage.ts";
@@ -63,7 +64,13 @@ const refused = (error: unknown): AttemptEnd => {
   const { code, message, hint, retryAfterMs } = known;
   return {
     end: "failed",
-    failure: { code, message, ...(hint === undefined ? {} : { hint }), ...(retryAfterMs === undefined ? {} : { retryAfterMs }) },
+    failure: {
+      code,
+      message,
+      ...(hint === undefined ? {} : { hint }),
+      ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+      ...(known instanceof BudgetError ? { budget: known.scope } : {}),
+    },
   };
 };
 

@@ -1,8 +1,8 @@
 // The one door of every tool call: policy, guards, a durable audit row, the effect, its outcome. Whichever way it came in.
-import type { Audit, AuditCall } from "../core/audit.ts";
-import { type CallRequest, type CallResult, type CallTool, denialText, isCoreTool } from "../core/call.ts";
+import type { Audit, AuditCall, LeftCalls } from "../core/audit.ts";
+import { type CallRequest, type CallResult, type CallTool, denialText, isCoreTool, type RejoinCall } from "../core/call.ts";
 import { capArgs } from "../core/cap.ts";
-import { asBeigeError, BeigeError } from "../core/errors.ts";
+import { BeigeError } from "../core/errors.ts";
 import type { ToolRequestInput } from "../core/plugin.ts";
 import { decide, type Permission } from "../core/policy.ts";
 import { type Agent, nsName } from "../core/resource.ts";
@@ -13,7 +13,10 @@ import { messageOf } from "./deadline.ts";
 import { runHandler } from "./handlers.ts";
 import type { HookRunner } from "./hooks.ts";
 import { failure, insideOf, type ToolOutcome } from "./inside.ts";
+import { perform } from "./perform.ts";
 import type { Plugins } from "./plugins.ts";
+import { createRejoin, MODEL_BYTES_MAX } from "./rejoin.ts";
+import { type Rouser, createRouser } from "./rouse.ts";
 import { createRunningCalls, type RunningCalls } from "./running.ts";
 import { createTokens, type Tokens } from "./tokens.ts";
 import { auditArgs, runCoreTool } from "./tools.ts";
@@ -23,18 +26,23 @@ export interface CallDeps {
   readonly audit: Pick<Audit, "begin" | "end" | "denied">;
   readonly plugins: Pick<Plugins, "owners" | "find">;
   readonly hooks: Pick<HookRunner, "guardCall" | "observeCall">;
-  readonly sandbox: Pick<Sandbox, "exec">;
+  readonly sandbox: Pick<Sandbox, "exec" | "rejoin">;
+  /** Calls of the process before that may go on. */
+  readonly left?: LeftCalls;
   readonly agents: Pick<AgentState, "active">;
   readonly secrets: Pick<Secrets, "redact">;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
+  /** Variables of an agent's commands that its manifest does not name. */
+  readonly environment?: (agent: Agent) => Readonly<Record<string, string>>;
+  /** Has the agent looked at now: its sandbox is needed. */
+  readonly wake?: (uid: string) => void;
   /** The last running call of an agent ended. */
   readonly onIdle?: (uid: string) => void;
 }
 
-/** Longest output to a model, and to a person or program on the API; both even numbers of bytes. */
-const MODEL_BYTES_MAX = 64 * 1024;
+/** Longest output to a person or program on the API, an even number of bytes. */
 const RAW_BYTES_MAX = 1024 * 1024;
 
 type Allowed = Permission & { readonly allowed: true };
@@ -86,6 +94,7 @@ function rowOf(deps: CallDeps, request: CallRequest, agent: Agent): AuditCall {
     principal: principalName(request.principal),
     ...(request.session === undefined ? {} : { session: request.session }),
     ...(request.parent === undefined ? {} : { parent: request.parent }),
+    ...(request.request === undefined ? {} : { request: request.request }),
   };
 }
 
@@ -103,19 +112,29 @@ async function guard(deps: CallDeps, passing: Passing): Promise<string | undefin
   return verdict?.deny;
 }
 
-function runCore(deps: CallDeps, tokens: Tokens, passing: Passing, signal: AbortSignal): Promise<ToolOutcome> {
-  const { request, id, name } = passing;
+interface Inner {
+  readonly tokens: Tokens;
+  readonly rouser: Rouser;
+}
+
+async function runCore(deps: CallDeps, { tokens, rouser }: Inner, passing: Passing, signal: AbortSignal): Promise<ToolOutcome> {
+  const { request, id } = passing;
   const { uid } = request.agent;
-  const container = deps.agents.active(uid);
-  if (container === undefined) {
-    throw new BeigeError("unavailable", `sandbox of agent ${name} is not running`, { hint: `beige describe agent ${name}` });
-  }
+  const container = await rouser.container(passing.agent, signal);
   if (!isCoreTool(request.tool) || !("params" in request.input)) throw new BeigeError("internal", `${request.tool} is no core tool`);
-  const token = tokens.mint({ uid, call: id, ...(request.session === undefined ? {} : { session: request.session }) });
+  const token = tokens.mint({
+    uid,
+    call: id,
+    ...(request.session === undefined ? {} : { session: request.session }),
+    ...(request.request === undefined ? {} : { request: request.request }),
+  });
   const capBytes = request.principal.kind === "agent" ? MODEL_BYTES_MAX : RAW_BYTES_MAX;
   const { streams } = request;
+  const { onCommand } = request;
   const sitting = streams === undefined ? {} : { streams };
-  const context = { call: id, token, capBytes, clock: deps.clock, inside: insideOf(deps.sandbox, container), ...sitting };
+  const kept = onCommand === undefined ? {} : { keep: (timeoutMs: number) => onCommand({ call: id, container, timeoutMs }) };
+  const env = deps.environment?.(passing.agent) ?? {};
+  const context = { call: id, token, env, capBytes, clock: deps.clock, inside: insideOf(deps.sandbox, container), ...sitting, ...kept };
   return runCoreTool(request.tool, request.input.params, context, signal).finally(() => tokens.drop(token));
 }
 
@@ -138,43 +157,6 @@ async function runPlugin(deps: CallDeps, passing: Passing, allowed: Allowed, sig
   return runHandler(found, input, context, signal);
 }
 
-/** What was thrown, as the outcome of a call: only what is no fault of the tool is thrown on, after the outcome row. */
-function outcomeOfError(thrown: unknown, signal: AbortSignal): { readonly outcome: ToolOutcome; readonly thrown?: BeigeError } {
-  if (signal.aborted) {
-    return { outcome: { output: NOTHING, exitCode: 130, outcome: "cancelled", error: messageOf(signal.reason) } };
-  }
-  const error = asBeigeError(thrown);
-  if (error.code === "invalid") return { outcome: failure(error.message, 2) };
-  return { outcome: failure(error.message, 69), thrown: error };
-}
-
-async function perform(deps: CallDeps, passing: Passing, run: () => Promise<ToolOutcome>, signal: AbortSignal): Promise<CallResult> {
-  const { id, row, request } = passing;
-  await deps.audit.begin(id, row);
-  const from = deps.clock.monotonic();
-  const ended = await Promise.resolve()
-    .then(run)
-    .then(
-      (outcome): ReturnType<typeof outcomeOfError> => ({ outcome: cutOutcome(outcome, signal) }),
-      (thrown: unknown) => outcomeOfError(thrown, signal),
-    );
-  const { output, exitCode, error, outcome, truncated } = ended.outcome;
-  const durationMs = Math.round(deps.clock.monotonic() - from);
-  const said = error === undefined ? {} : { error };
-  const kept = { durationMs, exitCode, outputBytes: output.length, ...said, ...(outcome === "denied" ? {} : { outcome }) };
-  await deps.audit.end(id, row, kept).catch((thrown: unknown) => {
-    deps.log.error("outcome of a call was not written", { call: id, error: messageOf(thrown) });
-  });
-  const session = request.session === undefined ? {} : { session: request.session };
-  void deps.hooks.observeCall({ agent: passing.name, tool: request.tool, args: row.args, callId: id, exitCode, durationMs, ...session });
-  if (ended.thrown !== undefined) throw ended.thrown;
-  return { call: id, success: exitCode === 0, output, exitCode, outcome, ...said, ...(truncated === true ? { truncated } : {}) };
-}
-
-/** A command that was cut says why it was, in whoever's words cut it. */
-const cutOutcome = (outcome: ToolOutcome, signal: AbortSignal): ToolOutcome =>
-  outcome.outcome === "cancelled" && signal.aborted ? { ...outcome, error: messageOf(signal.reason) } : outcome;
-
 /** By its own socket, which is the gateway's knowledge and not the frame's; or on behalf of a call that runs there. */
 const fromInside = ({ principal, parent }: CallRequest): boolean =>
   parent !== undefined || (principal.kind === "agent" && principal.attribution !== "direct");
@@ -188,9 +170,16 @@ function look(deps: CallDeps, id: string, request: CallRequest): { readonly pass
 
 const unrun = (id: string, outcome: ToolOutcome): CallResult => ({ ...outcome, call: id, success: false });
 
-export function createCalls(deps: CallDeps): { readonly call: CallTool; readonly calls: Calls; readonly tokens: Tokens } {
+export interface CallDoor extends Inner {
+  readonly call: CallTool;
+  readonly rejoin: RejoinCall;
+  readonly calls: Calls;
+}
+
+export function createCalls(deps: CallDeps): CallDoor {
   const tokens = createTokens(deps.random);
   const running: RunningCalls = createRunningCalls({ clock: deps.clock, onIdle: deps.onIdle ?? (() => undefined) });
+  const rouser = createRouser(deps, running);
   const call: CallTool = async (request, signal) => {
     const id = deps.random.uuid();
     let { passing, permission } = look(deps, id, request);
@@ -215,11 +204,13 @@ export function createCalls(deps: CallDeps): { readonly call: CallTool; readonly
       const refusal = await guard(deps, passing);
       if (refusal !== undefined) return await deny(deps, passing, refusal);
       const run = (): Promise<ToolOutcome> =>
-        allowed.kind === "core_tool" ? runCore(deps, tokens, passing, job.signal) : runPlugin(deps, passing, allowed, job.signal);
-      return await perform(deps, passing, run, job.signal);
+        allowed.kind === "core_tool"
+          ? runCore(deps, { tokens, rouser }, passing, job.signal)
+          : runPlugin(deps, passing, allowed, job.signal);
+      return await perform(deps, { ...passing, run }, job.signal);
     } finally {
       job.leave();
     }
   };
-  return { call, calls: running, tokens };
+  return { call, rejoin: createRejoin(deps, running), calls: running, tokens, rouser };
 }

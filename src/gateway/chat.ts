@@ -35,13 +35,14 @@ export function createChat(deps: ChatDeps): Chat {
   const health = createHealth(deps);
   const run: RunRoad = (request, signal) => {
     const life = new AbortController();
-    const events = road({ deps, health, request, life }, signal);
+    const asked: Asked = { deps, health, request, life, told: false };
+    const events = road(asked, signal);
     return {
       [Symbol.asyncIterator]: () => ({
         next: () => events.next(),
         // A generator takes a return only at its next event, which may be long in coming: the provider is let go now.
         return: () => {
-          life.abort(new Error("the reader left"));
+          if (!asked.told) life.abort(new Error("the reader left"));
           return events.return(undefined);
         },
       }),
@@ -56,6 +57,8 @@ interface Asked {
   readonly request: RoadRequest;
   /** Ends with the caller's signal, or when the reader leaves. */
   readonly life: AbortController;
+  /** The last event was given away: nobody is left to let go. */
+  told: boolean;
 }
 
 async function* road(asked: Asked, signal: AbortSignal): AsyncGenerator<RoadEvent, void> {
@@ -68,6 +71,7 @@ async function* road(asked: Asked, signal: AbortSignal): AsyncGenerator<RoadEven
     while (true) {
       const next = await candidateOf(trip);
       if ("failure" in next) {
+        asked.told = true;
         yield refusal(asked, next.failure);
         return;
       }
@@ -87,6 +91,7 @@ async function* road(asked: Asked, signal: AbortSignal): AsyncGenerator<RoadEven
       const last = concluded(trip, next, step.value);
       if (last === undefined) continue;
       if (first && last.type === "done") yield started;
+      asked.told = true;
       yield last;
       return;
     }
@@ -108,6 +113,9 @@ interface Trip extends Asked, Admitted {
   readonly context: () => ChatContext;
   readonly bytes: (wire: boolean) => number;
   readonly errors: Map<string, string>;
+  /** The first provider's budget that was used up, and whether anything else went wrong. */
+  unpaid?: ChatFailure;
+  unanswered: boolean;
   state: Fallback;
   pass: number;
 }
@@ -128,6 +136,7 @@ async function prepared(asked: Asked): Promise<Trip> {
     context: contextOf,
     bytes: (asWire) => (asWire ? weight.wire() : weight.context()),
     errors: new Map(),
+    unanswered: false,
     state: startFallback(admitted.models.length),
     pass: 1,
   };
@@ -180,7 +189,8 @@ async function candidateOf(trip: Trip): Promise<Next | { readonly failure: ChatF
   };
   while (true) {
     const step = nextStep(trip.state, coolingUntil, deps.clock.now());
-    if (step.next === "exhausted") return { failure: exhausted(whose(trip), step, trip.errors) };
+    if (step.next === "exhausted")
+      return { failure: trip.unpaid !== undefined && !trip.unanswered ? trip.unpaid : exhausted(whose(trip), step, trip.errors) };
     trip.state = step.state;
     if (step.next === "wait") await deps.clock.sleep(step.ms, life.signal);
     else if (step.pass > trip.pass) await deps.clock.sleep(pauseMs(step.pass, deps.random.float()), life.signal);
@@ -250,7 +260,11 @@ function concluded(trip: Trip, next: Next, end: AttemptEnd): (ChatEvent & { read
   const faultless = failure.code !== undefined || (verdict.next === "stop" && verdict.code === "invalid");
   if (!faultless) health.failed(name, model.id, { message: failure.message, ...cool });
   if (end.end === "cut") return { type: "error", message: end.message, failure };
-  const passed = untold(trip, next, failure);
+  // Another provider's models may be paid still; what an agent or a key has used up, none of them is.
+  const unpaid = failure.budget === "provider";
+  const passed = unpaid || untold(trip, next, failure);
+  if (unpaid) trip.unpaid ??= stopped(next, failure, verdict.next === "stop" ? verdict.code : "exhausted");
+  else trip.unanswered = true;
   if (verdict.next === "stop" && !passed) return refusal(trip, stopped(next, failure, verdict.code));
   deps.log.warn("model failed", { provider: name, model: model.id, pass: trip.pass, status: failure.status, error: failure.message });
   trip.errors.set(`${name}/${model.id}`, failure.message);

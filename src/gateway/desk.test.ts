@@ -154,7 +154,10 @@ test("sessions are listed newest first with their first words, searched, read as
     ["cli:b", "something else", false],
     ["cli:a", "a trip to Graz", false],
   ]);
-  expect(await at.door.desk.search(agent, "GRAZ", 10)).toMatchObject({ whole: true, hits: [{ session: "cli:a", role: "user" }] });
+  expect(await at.door.desk.search(agent, { text: "GRAZ", limit: 10 })).toMatchObject({
+    whole: true,
+    hits: [{ session: "cli:a", role: "user" }],
+  });
   const ask = askOf(at, "cli:a");
   const parts: Uint8Array[] = [];
   for await (const part of at.door.desk.bytes(ask)) parts.push(part);
@@ -162,7 +165,7 @@ test("sessions are listed newest first with their first words, searched, read as
   await at.door.desk.remove(ask);
   expect(files(at.home).length).toBe(1);
   await expect(at.door.desk.show(ask)).rejects.toMatchObject({ code: "not_found" });
-  expect((await at.door.desk.search(agent, "graz", 10)).hits).toEqual([]);
+  expect((await at.door.desk.search(agent, { text: "graz", limit: 10 })).hits).toEqual([]);
 });
 
 test("a terminal's entries go into the file, and the next turn goes on from them; in the middle of a turn they are refused", async () => {

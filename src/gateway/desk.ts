@@ -3,7 +3,7 @@ import { asBeigeError, BeigeError } from "../core/errors.ts";
 import { NO_USAGE } from "../core/usage.ts";
 import { nsName, type Agent } from "../core/resource.ts";
 import type { AgentId } from "../core/call.ts";
-import type { SessionAsk, SessionDesk, SessionHit, SessionView } from "../core/session.ts";
+import type { SessionAsk, SessionDesk, SessionEntry, SessionHit, SessionView } from "../core/session.ts";
 import type { TurnEvent, TurnRequest } from "../core/turn.ts";
 import { principalName } from "../core/who.ts";
 import { obey, type Command, type Levers } from "./commands.ts";
@@ -64,6 +64,7 @@ function note(hall: Hall, ask: SessionAsk, what: string): void {
     target: "gateway" as const,
     principal: principalName(ask.principal),
     session: ask.session,
+    ...(ask.request === undefined ? {} : { request: ask.request }),
   };
   hall.deps.audit.note(hall.deps.random.uuid(), row).catch(() => hall.deps.log.error("audit row lost", { tool: what }));
 }
@@ -104,7 +105,15 @@ function say(
   const idle = (): BeigeError =>
     new BeigeError("conflict", `nothing runs in session '${session}'`, { hint: "send it as a message: beige prompt AGENT TEXT" });
   if (job?.live === undefined) throw idle();
-  const row = hall.inbox.add({ agent, session, text, principal, fresh: false, ...(job.row.settings && { settings: job.row.settings }) });
+  const row = hall.inbox.add({
+    agent,
+    session,
+    text,
+    principal,
+    fresh: false,
+    ...(job.row.settings && { settings: job.row.settings }),
+    ...(ask.request === undefined ? {} : { request: ask.request }),
+  });
   job.put.set(row.id, row);
   if (!job.live.say(how, text, row.id)) {
     job.put.delete(row.id);
@@ -145,15 +154,22 @@ async function remove(hall: Hall, ask: SessionAsk): Promise<void> {
   });
 }
 
+/** Those whose keys begin with `own`, the last used first. */
+const newest = (hall: Hall, agent: AgentId, own = ""): readonly SessionRow[] =>
+  hall.book
+    .rows(agent.uid)
+    .filter(({ key }) => key.startsWith(own))
+    .toSorted((a, b) => b.updatedAt - a.updatedAt);
+
 async function search(
   hall: Hall,
   agent: AgentId,
-  ask: { readonly text: string; readonly limit: number },
+  ask: { readonly text: string; readonly limit: number; readonly own?: string },
 ): ReturnType<SessionDesk["search"]> {
   const limit = Math.min(ask.limit, SEARCH_MAX);
   const hits: SessionHit[] = [];
   let left = SEARCH_BYTES;
-  for (const row of hall.book.rows(agent.uid).toSorted((a, b) => b.updatedAt - a.updatedAt)) {
+  for (const row of newest(hall, agent, ask.own)) {
     if (left <= 0 || hits.length >= limit) return { hits, whole: false };
     const found = await hall.deps.runtime.files.find(row.file, ask.text, { limit: SEARCH_MAX, maxBytes: left });
     left -= found.read;
@@ -175,7 +191,8 @@ async function append(
   return await alone(hall, ask, async () => {
     const draft = hall.book.draft(agent, ask.session);
     const { file, last } = await hall.deps.runtime.files.append(draft, given.entries, given.after);
-    hall.book.write(agent, ask.session, file);
+    const text = linesOf(given.entries as readonly SessionEntry[]).find((line) => line.role === "user")?.text;
+    hall.book.write(agent, ask.session, { file, ...(text === undefined ? {} : { text }) });
     return { last };
   });
 }
@@ -183,11 +200,7 @@ async function append(
 export function createDesk(hall: Hall): SessionDesk {
   const { files } = hall.deps.runtime;
   return {
-    list: (agent) =>
-      hall.book
-        .rows(agent.uid)
-        .toSorted((a, b) => b.updatedAt - a.updatedAt)
-        .map((row) => viewOf(hall, agent, row)),
+    list: (agent, own) => newest(hall, agent, own).map((row) => viewOf(hall, agent, row)),
     async show(ask) {
       const row = rowOf(hall, ask);
       return { session: viewOf(hall, ask.agent, row), lines: linesOf(await files.branch(row.file)) };
@@ -214,8 +227,13 @@ export function createDesk(hall: Hall): SessionDesk {
       await remove(hall, ask);
       note(hall, ask, "delete");
     },
-    search: (agent, text, limit) => search(hall, agent, { text, limit }),
+    search: (agent, ask) => search(hall, agent, ask),
     append: (ask, entries, after) => append(hall, ask, { entries, ...(after === undefined ? {} : { after }) }),
+    loop(ask) {
+      const agent = allowed(hall, ask);
+      const { session } = ask;
+      return { session, ...hall.book.loop(agent), settings: hall.settings.of(agent, session) };
+    },
   };
 }
 
@@ -228,7 +246,12 @@ const leversOf = (hall: Hall, agent: Agent, ask: SessionAsk): Levers => ({
 
 /** A command, answered as a turn is. */
 export function* obeyed(hall: Hall, request: TurnRequest, command: Command): Generator<TurnEvent> {
-  const ask: SessionAsk = { principal: request.principal, agent: request.agent, session: request.session ?? DEFAULT_SESSION };
+  const ask: SessionAsk = {
+    principal: request.principal,
+    agent: request.agent,
+    session: request.session ?? DEFAULT_SESSION,
+    ...(request.request === undefined ? {} : { request: request.request }),
+  };
   try {
     const agent = allowed(hall, ask);
     const text = obey(command, agent, leversOf(hall, agent, ask));

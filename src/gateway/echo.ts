@@ -116,7 +116,7 @@ function* answerEvents(message: AssistantMessage): Generator<ChatEvent> {
   const part = message.content[0];
   if (part?.type === "text") yield* textEvents(part.text);
   if (part?.type === "toolCall") {
-    yield { type: "toolcall_start", contentIndex: 0 };
+    yield { type: "toolcall_start", contentIndex: 0, id: part.id, name: part.name };
     yield { type: "toolcall_delta", contentIndex: 0, delta: JSON.stringify(part.arguments) };
     yield { type: "toolcall_end", contentIndex: 0, toolCall: part };
   }

@@ -15,10 +15,13 @@ export interface ExecContext {
   readonly call: string;
   /** Attributes launcher calls inside the command. */
   readonly token: string;
+  readonly env?: Readonly<Record<string, string>>;
   /** Longest output to the caller, in bytes. */
   readonly capBytes: number;
   readonly clock: Pick<Clock, "after">;
   readonly streams?: CallStreams;
+  /** Called before the command starts; with it the next gateway can take the command up again. */
+  readonly keep?: (timeoutMs: number) => void;
 }
 
 export const EXEC_DEFAULT_MS = 120_000;
@@ -26,8 +29,28 @@ export const EXEC_MAX_MS = 3_600_000;
 
 export async function exec(inside: Inside, params: ExecParams, context: ExecContext, signal: AbortSignal): Promise<ToolOutcome> {
   const { command, timeoutMs, cwd } = params;
-  const handle = await inside.exec({ command: ["sh", "-c", command], cwd, env: { BEIGE_CALL: context.token }, timeoutMs }, signal);
+  context.keep?.(timeoutMs);
+  const key = context.keep === undefined ? {} : { key: context.call };
+  const handle = await inside.exec(
+    { command: ["sh", "-c", command], cwd, env: { ...context.env, BEIGE_CALL: context.token }, timeoutMs, ...key },
+    signal,
+  );
   const closed = feed(handle, context.streams?.input);
+  // Somebody may sit at a command's input beyond its end.
+  const sent = context.streams?.input === undefined ? closed : undefined;
+  return collect(handle, { ...context, inside, timeoutMs, ...(sent === undefined ? {} : { sent }) });
+}
+
+export interface Collecting extends Pick<ExecContext, "call" | "capBytes" | "clock" | "streams"> {
+  readonly inside: Inside;
+  readonly timeoutMs: number;
+  /** Resolves when the command has all of its input. */
+  readonly sent?: Promise<void>;
+}
+
+/** Reads a command to its end: what of its output a caller gets, and how it ended. */
+export async function collect(handle: ExecHandle, context: Collecting): Promise<ToolOutcome> {
+  const { inside, timeoutMs } = context;
   const kept = new HeadAndTail(context.capBytes);
   const whole = new WholeFile(inside, context.clock, context.call);
   for await (const { stream, data } of handle.output) {
@@ -40,8 +63,7 @@ export async function exec(inside: Inside, params: ExecParams, context: ExecCont
     if (kept.cut) await whole.write(data);
   }
   const exit = await handle.exit;
-  // Somebody may sit at a command's input beyond its end.
-  if (context.streams?.input === undefined) await closed;
+  await context.sent;
   const where = whole.started ? await whole.finish() : "";
   const note = (leftOut: number): string => `\n[${leftOut} bytes left out${where === "" ? "" : `; ${where}`}]\n`;
   const output = kept.render(note);

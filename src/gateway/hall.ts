@@ -1,8 +1,9 @@
 // Where messages are accepted and queued: checks who asks, writes the message down, keeps one queue a session.
 import { asBeigeError, BeigeError } from "../core/errors.ts";
+import { checkImages } from "../core/images.ts";
 import { nsName, type Agent } from "../core/resource.ts";
 import type { Audit } from "../core/audit.ts";
-import type { CallTool } from "../core/call.ts";
+import type { CallTool, RejoinCall } from "../core/call.ts";
 import type { SessionRuntime } from "../core/chat.ts";
 import type { SessionSettings } from "../core/session.ts";
 import type { TurnEvent, TurnRequest } from "../core/turn.ts";
@@ -11,6 +12,7 @@ import { inScope, principalName } from "../core/who.ts";
 import type { Chat } from "./chat.ts";
 import { createFeed } from "./feed.ts";
 import type { Inbox, InboxRow } from "./inbox.ts";
+import { candidatesOf, type Candidate } from "./models.ts";
 import type { PackageOf } from "./prompt.ts";
 import { DEFAULT_SESSION, sessionKey, type SessionBook } from "./sessions.ts";
 import type { Settings } from "./settings.ts";
@@ -36,7 +38,12 @@ export interface TurnsDeps {
   readonly tools?: readonly { readonly name: string; readonly description: string; readonly parameters: object }[];
   readonly packageOf?: PackageOf;
   readonly deadlineMs?: number;
+  /** Before a session's first turn; the turn fails with what this throws. */
+  readonly onFresh?: (agent: Agent, session: string) => Promise<void>;
+  /** The last turn of an agent has ended: whoever waits for it to be idle may go on. */
+  readonly onIdle?: (uid: string) => void;
   readonly hooks?: TurnDeps["hooks"];
+  readonly rejoin?: RejoinCall;
 }
 
 export interface Accepted extends Job {
@@ -84,12 +91,15 @@ function checked(hall: Hall, request: TurnRequest): Omit<InboxRow, "id"> {
   if (hall.jobs.size >= JOBS_MAX) throw new BeigeError("exhausted", `${hall.jobs.size} messages wait`);
   if (waiting >= WAITING_MAX) throw new BeigeError("exhausted", `${waiting} messages wait in session '${session}'`);
   const { agent, text, principal } = request;
+  const images = imagesFor(hall, known, request, session);
   const fresh = hall.settings.takeRenewal(agent.uid, session) || request.fresh === true;
-  return { agent, session, text, principal, fresh, settings: settingsOf(hall, known, session) };
+  // One that came by no request of ours is told from others by an id of its own.
+  const id = request.request ?? hall.deps.random.uuid();
+  return { agent, session, text, principal, fresh, settings: settingsOf(hall, known, session), request: id, ...images };
 }
 
 /** Refusals stand in the record like everything else that was asked. */
-export function refuse(hall: Hall, request: Pick<TurnRequest, "agent" | "principal">, error: BeigeError): void {
+export function refuse(hall: Hall, request: Pick<TurnRequest, "agent" | "principal" | "request">, error: BeigeError): void {
   if (error.code !== "denied") return;
   const row = {
     agent: nsName(request.agent.namespace, request.agent.name),
@@ -98,6 +108,7 @@ export function refuse(hall: Hall, request: Pick<TurnRequest, "agent" | "princip
     args: [],
     decision: "denied" as const,
     principal: principalName(request.principal),
+    ...(request.request === undefined ? {} : { request: request.request }),
   };
   hall.deps.audit
     .denied(hall.deps.random.uuid(), row, error.message)
@@ -115,6 +126,32 @@ export function accept(hall: Hall, request: TurnRequest): Accepted {
   return enqueue(hall, hall.inbox.add(message));
 }
 
+/** All images that wait, as base64. */
+const IMAGES_WAITING_MAX = 256 * 1024 * 1024;
+const charsOf = ({ images }: Pick<InboxRow, "images">): number => (images ?? []).reduce((sum, { data }) => sum + data.length, 0);
+
+/** Images go to models that read them, or the message is refused: an answer that ignores them would look like one that does not. */
+function imagesFor(hall: Hall, agent: Agent, { images }: TurnRequest, session: string): Pick<InboxRow, "images"> {
+  if (images === undefined || images.length === 0) return {};
+  checkImages(images);
+  const { provider, model } = candidateFor(hall, agent, session);
+  if (!model.input.includes("image")) {
+    const name = `${provider.metadata.name}/${model.id}`;
+    throw new BeigeError("invalid", `model '${name}' reads no images`, {
+      hint: `choose another, or list it with input: [text, image] in spec.models of Provider ${provider.metadata.name}`,
+    });
+  }
+  const waiting = [...hall.jobs].reduce((sum, { row }) => sum + charsOf(row), 0);
+  if (waiting + charsOf({ images }) > IMAGES_WAITING_MAX) throw new BeigeError("exhausted", "too many images wait");
+  return { images };
+}
+
+function candidateFor(hall: Hall, agent: Agent, session: string): Candidate {
+  const [first] = candidatesOf(hall.deps.directory, agent, hall.settings.of(agent, session).model);
+  if (first === undefined) throw new BeigeError("internal", "an agent without a model");
+  return first;
+}
+
 export const laneOf = (row: InboxRow): string => `${row.agent.uid}/${row.session}`;
 
 /** Behind everything that was accepted for the session before. */
@@ -129,6 +166,8 @@ export function enqueue(hall: Hall, row: InboxRow): Accepted {
   void ended.finally(() => {
     hall.jobs.delete(accepted);
     if (hall.lanes.get(lane) === ended) hall.lanes.delete(lane);
+    const { uid } = accepted.row.agent;
+    if (![...hall.jobs].some((job) => job.row.agent.uid === uid)) hall.deps.onIdle?.(uid);
   });
   return accepted;
 }

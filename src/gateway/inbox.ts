@@ -1,5 +1,6 @@
 // Messages that were accepted and are not answered yet: on the shelf before anybody is told, off it at their end.
 import type { AgentId, Principal } from "../core/call.ts";
+import type { ImagePart } from "../core/chat.ts";
 import type { SessionSettings } from "../core/session.ts";
 import type { Clock, Random, Shelf } from "../core/world.ts";
 
@@ -11,6 +12,9 @@ export interface InboxRow {
   readonly agent: AgentId;
   readonly session: string;
   readonly text: string;
+  readonly images?: readonly ImagePart[];
+  /** Of the request that brought it. */
+  readonly request?: string;
   readonly principal: Principal;
   readonly fresh: boolean;
   /** As they were when the message was accepted: what is set later holds for later messages. */

@@ -129,7 +129,12 @@ class Peer {
   async #answer(frame: ToolRequest): Promise<void> {
     const { agent, tokens, call, log } = this.#deps;
     const token = tokens.find(agent.uid, frame.call);
-    const from = token === undefined ? {} : { parent: token.call, ...(token.session === undefined ? {} : { session: token.session }) };
+    const { session, request } = token ?? {};
+    const from = {
+      ...(token === undefined ? {} : { parent: token.call }),
+      ...(session === undefined ? {} : { session }),
+      ...(request === undefined ? {} : { request }),
+    };
     const attribution = token === undefined ? "none" : "token";
     const stdin = frame.stdin === undefined ? {} : { stdin: Buffer.from(frame.stdin, "base64") };
     const input = { args: frame.args, ...stdin, ...(frame.cwd === undefined ? {} : { cwd: frame.cwd }) };

@@ -41,6 +41,15 @@ const NETWORK: Readonly<Record<string, string>> = {
   open: "It can reach the network.",
   allowlist: "It can reach only some hosts.",
 };
+const HOSTS_TOLD = 20;
+
+/** Which hosts, so that the model does not try the others. */
+function networkLine({ mode, allow = [] }: Agent["spec"]["sandbox"]["network"]): string {
+  if (mode !== "allowlist" || allow.length === 0) return NETWORK[mode] ?? "";
+  const hosts = allow.slice(0, HOSTS_TOLD).map((entry) => (typeof entry === "string" ? entry : entry.host));
+  const more = allow.length > HOSTS_TOLD ? ", and some more" : "";
+  return `It can reach these hosts only, through the proxy that HTTPS_PROXY names: ${hosts.join(", ")}${more}.`;
+}
 
 /** Instructions as they are, then what is true of the place where the agent works. */
 export function systemPrompt(agent: Agent, packageOf: PackageOf): string {
@@ -49,7 +58,7 @@ export function systemPrompt(agent: Agent, packageOf: PackageOf): string {
   const place = [
     "You work in a sandbox, a Linux container of your own. Every command that you run and every file that you read or write is inside it.",
     "/workspace is your folder: it is kept between sessions.",
-    NETWORK[sandbox.network.mode] ?? "",
+    networkLine(sandbox.network),
     sandbox.profile === "strict" ? "You are not root; the system is read-only outside /workspace and /tmp." : "",
   ].filter((line) => line !== "");
   const plugins = tools.filter((tool) => !isCoreTool(tool));

@@ -38,7 +38,7 @@ const HINTS: Partial<Record<ErrorCode, (provider: string) => string>> = {
 export function stopped(candidate: Candidate, failure: ChatFailure, code: ErrorCode): ChatFailure {
   const name = candidate.provider.metadata.name;
   const hint = failure.hint ?? (failure.overflow === true ? "start a new session: beige prompt AGENT --new TEXT" : HINTS[code]?.(name));
-  const { status, retryAfterMs, overflow } = failure;
+  const { status, retryAfterMs, overflow, budget } = failure;
   return {
     code,
     message: `${name}/${candidate.model.id}: ${failure.message}`,
@@ -46,6 +46,7 @@ export function stopped(candidate: Candidate, failure: ChatFailure, code: ErrorC
     ...(status === undefined ? {} : { status }),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
     ...(overflow === true ? { overflow } : {}),
+    ...(budget === undefined ? {} : { budget }),
   };
 }
 

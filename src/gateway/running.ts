@@ -16,6 +16,8 @@ export interface RunningCalls extends Calls {
    * when that takes too long or too many wait, and with the signal's reason when it is aborted.
    */
   wait(uid: string, signal: AbortSignal): Promise<void> | undefined;
+  /** Whoever needs the sandbox says so, and says when it does no more. */
+  want(uid: string): { release(): void };
 }
 
 export interface RunningDeps {
@@ -73,6 +75,25 @@ function createGates(clock: RunningDeps["clock"]) {
   return { open, close, wait, closed: (uid: string) => gates.has(uid) };
 }
 
+function createWishes() {
+  const wishes = new Map<string, number>();
+  return {
+    wanted: (uid: string): boolean => wishes.has(uid),
+    want(uid: string): { release(): void } {
+      wishes.set(uid, (wishes.get(uid) ?? 0) + 1);
+      let held = true;
+      const release = (): void => {
+        if (!held) return;
+        held = false;
+        const left = (wishes.get(uid) ?? 1) - 1;
+        if (left > 0) wishes.set(uid, left);
+        else wishes.delete(uid);
+      };
+      return { release };
+    },
+  };
+}
+
 export function createRunningCalls(deps: RunningDeps): RunningCalls {
   const byAgent = new Map<string, Set<AbortController>>();
   const gates = createGates(deps.clock);
@@ -90,6 +111,7 @@ export function createRunningCalls(deps: RunningDeps): RunningCalls {
       };
       return { signal: AbortSignal.any([signal, cut.signal]), leave };
     },
+    ...createWishes(),
     wait: gates.wait,
     hold: gates.close,
     held: gates.closed,

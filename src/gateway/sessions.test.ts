@@ -68,7 +68,11 @@ function setting(): {
   });
   return { opened, disposed: () => disposed, clock, book };
 }
-const lent: Lent = { stream: () => (async function* () {})(), tool: () => () => Promise.resolve({ text: "", failed: false }) };
+const lent: Lent = {
+  stream: () => (async function* () {})(),
+  tool: () => () => Promise.resolve({ text: "", failed: false }),
+  rejoin: () => Promise.resolve(undefined),
+};
 const agent = w.agent("dev", [["p", "m"]], { tools: ["note"] });
 const ask = (key = "cli:default", inbox = "1", fresh = false): { key: string; inbox: string; fresh: boolean } => ({ key, inbox, fresh });
 

@@ -1,9 +1,9 @@
 // Conversations by agent and key: an index on the shelf, files below BEIGE_HOME, and the few that are in memory.
 import { BeigeError } from "../core/errors.ts";
 import { sessionFolder } from "../core/paths.ts";
-import type { ChatContext, ChatEvent, ChatOptions, LiveSession, SessionRuntime, SessionTool } from "../core/chat.ts";
+import type { ChatContext, ChatEvent, ChatOptions, LiveSession, SessionOptions, SessionRuntime, SessionTool } from "../core/chat.ts";
 import type { Agent } from "../core/resource.ts";
-import type { SessionDraft } from "../core/session.ts";
+import type { SessionDraft, SessionLoop } from "../core/session.ts";
 import type { Clock, Directory, Log, Random, Shelf } from "../core/world.ts";
 import type { ModelFacts } from "../../schemas/types.ts";
 import { leftSession } from "./left.ts";
@@ -60,6 +60,7 @@ export interface Opening {
 export interface Lent {
   stream(context: ChatContext, options: ChatOptions, signal: AbortSignal): AsyncIterable<ChatEvent>;
   readonly tool: (name: string) => SessionTool["run"];
+  readonly rejoin: NonNullable<SessionOptions["rejoin"]>;
 }
 
 export interface Held {
@@ -76,7 +77,9 @@ export interface SessionBook {
   close(uid?: string): void;
   row(uid: string, key: string): SessionRow | undefined;
   /** A row for a session that is made without a turn, or whose file was added to; it is read again at its next use. */
-  write(agent: Agent, key: string, file: string): void;
+  write(agent: Agent, key: string, written: { readonly file: string; readonly text?: string }): void;
+  /** What the loop of an agent's sessions runs with. */
+  loop(agent: Agent): Omit<SessionLoop, "session" | "settings">;
   /** Name and folder of the file of a session that may not be there yet. */
   draft(agent: Agent, key: string): SessionDraft;
   /** Out of memory and out of the index. */
@@ -95,6 +98,8 @@ export interface BookDeps {
   readonly log: Log;
   readonly packageOf: PackageOf;
   readonly tools: readonly { readonly name: string; readonly description: string; readonly parameters: object }[];
+  /** Before a session begins; it does not when this throws. */
+  readonly onFresh?: (agent: Agent, session: string) => Promise<void>;
 }
 
 interface Entry {
@@ -124,7 +129,7 @@ export function createBook(deps: BookDeps): SessionBook {
       const held = entries.get(at);
       // A changed agent has other instructions or tools: the conversation is read again from its file.
       if (held !== undefined && (anew || held.generation !== agent.metadata.generation || held.model !== modelKey(ask))) drop(at);
-      const entry = entries.get(at) ?? (await load(deps, agent, { ask, at, known: anew ? undefined : known }));
+      const entry = entries.get(at) ?? (await load(deps, agent, { ask, at, known: anew ? undefined : known, lent }));
       entries.set(at, entry);
       entry.timer?.cancel();
       entry.lend(lent);
@@ -142,14 +147,25 @@ export function createBook(deps: BookDeps): SessionBook {
       for (const [at, entry] of entries) if (uid === undefined || entry.uid === uid) drop(at);
     },
     row: (uid, key) => readRow(deps.shelf, rowKey(uid, key)),
-    write(agent, key, file) {
+    write(agent, key, { file, text }) {
       const at = rowKey(agent.metadata.uid, key);
       drop(at);
       const known = readRow(deps.shelf, at);
       const now = deps.clock.now();
       const id = known?.id ?? file.slice(file.lastIndexOf("/") + 1).replace(/\.jsonl$/, "");
-      deps.shelf.set(at, JSON.stringify({ createdAt: now, ...known, key, id, file, updatedAt: now }), true);
+      const title = titleOf(known, text);
+      deps.shelf.set(at, JSON.stringify({ createdAt: now, ...known, ...title, key, id, file, updatedAt: now }), true);
     },
+    loop: (agent) => ({
+      systemPrompt: systemPrompt(agent, deps.packageOf),
+      cwd: CWD,
+      tools: schemasOf(deps, agent),
+      models: candidatesOf(deps.directory, agent, undefined).map(({ provider, model }) => ({
+        provider: provider.metadata.name,
+        facts: model,
+      })),
+      compactAt: compactAt(agent, modelOf(deps, agent, undefined)),
+    }),
     draft(agent, key) {
       const known = readRow(deps.shelf, rowKey(agent.metadata.uid, key));
       const folder = sessionFolder(deps.home, agent.metadata);
@@ -189,6 +205,8 @@ interface Loading {
   readonly ask: Opening;
   readonly at: string;
   readonly known: SessionRow | undefined;
+  /** Of the turn that opens it. */
+  readonly lent: Lent;
 }
 
 async function load(deps: BookDeps, agent: Agent, loading: Loading): Promise<Entry> {
@@ -196,7 +214,8 @@ async function load(deps: BookDeps, agent: Agent, loading: Loading): Promise<Ent
   const loan: { lent?: Lent } = {};
   // Its index went with the store.
   const file = known ?? (ask.fresh ? undefined : await leftSession(deps.home, agent, hashOf(ask.key)));
-  const model = modelOf(deps, agent, ask);
+  if (file === undefined) await deps.onFresh?.(agent, ask.key);
+  const model = modelOf(deps, agent, ask.model);
   const id = file?.id ?? newId(deps, ask.key);
   const live = await deps.runtime.open({
     folder: sessionFolder(deps.home, agent.metadata),
@@ -207,7 +226,8 @@ async function load(deps: BookDeps, agent: Agent, loading: Loading): Promise<Ent
     tools: toolsOf(deps, agent, loan),
     thinking: agent.spec.model.thinking,
     model,
-    compactAt: Math.min(agent.spec.model.compactAt ?? Number.POSITIVE_INFINITY, Math.floor(model.contextWindow * FULL)),
+    compactAt: compactAt(agent, model),
+    rejoin: (call) => loading.lent.rejoin(call),
     stream: (context, options, signal) => lender(loan).stream(context, options, signal),
   });
   if (live.note !== undefined) deps.log.warn("session repaired", { agent: agent.metadata.name, session: ask.key, note: live.note });
@@ -220,7 +240,7 @@ async function load(deps: BookDeps, agent: Agent, loading: Loading): Promise<Ent
     updatedAt: now,
     ...(ask.fresh ? { startedBy: ask.inbox } : known?.startedBy === undefined ? {} : { startedBy: known.startedBy }),
     ...(live.note === undefined ? {} : { note: live.note }),
-    ...titleOf(known, ask),
+    ...titleOf(known, ask.text),
   };
   // Before the first message goes in: a crash after that finds the file.
   deps.shelf.set(at, JSON.stringify(row), true);
@@ -228,14 +248,17 @@ async function load(deps: BookDeps, agent: Agent, loading: Loading): Promise<Ent
   return { uid, generation, model: modelKey(ask), live, lend: (lent) => lendTo(loan, lent) };
 }
 
-function titleOf(known: SessionRow | undefined, ask: Opening): { readonly title?: string } {
+function titleOf(known: SessionRow | undefined, said: string | undefined): { readonly title?: string } {
   if (known?.title !== undefined) return { title: known.title };
-  const text = ask.text?.trim().replaceAll(/\s+/g, " ").slice(0, TITLE_MAX);
+  const text = said?.trim().replaceAll(/\s+/g, " ").slice(0, TITLE_MAX);
   return text === undefined || text === "" ? {} : { title: text };
 }
 
-const modelOf = (deps: BookDeps, agent: Agent, ask: Opening): ModelFacts =>
-  candidatesOf(deps.directory, agent, ask.model)[0]?.model ?? {
+const compactAt = (agent: Agent, model: ModelFacts): number =>
+  Math.min(agent.spec.model.compactAt ?? Number.POSITIVE_INFINITY, Math.floor(model.contextWindow * FULL));
+
+const modelOf = (deps: BookDeps, agent: Agent, first: ModelName | undefined): ModelFacts =>
+  candidatesOf(deps.directory, agent, first)[0]?.model ?? {
     id: agent.spec.model.id,
     contextWindow: 128_000,
     maxTokens: 8192,
@@ -253,7 +276,8 @@ function lender(loan: { readonly lent?: Lent }): Lent {
   return loan.lent;
 }
 
+const schemasOf = (deps: BookDeps, agent: Agent): BookDeps["tools"] =>
+  deps.tools.filter((tool) => (agent.spec.coreTools as readonly string[]).includes(tool.name));
+
 const toolsOf = (deps: BookDeps, agent: Agent, loan: { readonly lent?: Lent }): readonly SessionTool[] =>
-  deps.tools
-    .filter((tool) => (agent.spec.coreTools as readonly string[]).includes(tool.name))
-    .map((tool) => ({ ...tool, run: (id, params, signal) => lender(loan).tool(tool.name)(id, params, signal) }));
+  schemasOf(deps, agent).map((tool) => ({ ...tool, run: (id, params, signal) => lender(loan).tool(tool.name)(id, params, signal) }));

@@ -1,10 +1,11 @@
 // Listens for each agent on a socket of its own: who comes in by it is that agent, whatever the frames say.
-import { chmod, chown, lstat, mkdir, readdir, rmdir, unlink } from "node:fs/promises";
+import { lstat, readdir, rmdir } from "node:fs/promises";
 import { createServer, type Server } from "node:net";
 import type { AgentId, CallTool } from "../core/call.ts";
 import { BeigeError } from "../core/errors.ts";
-import { SOCKET_PATH_MAX, socketFolder, socketPath } from "../core/paths.ts";
+import { socketFolder, socketPath } from "../core/paths.ts";
 import type { Clock, Log, Sockets } from "../core/world.ts";
+import { checkLength, clear, dropSocket, listen, makeFolder, type Owner } from "./listener.ts";
 import { Peers } from "./peers.ts";
 import type { Tokens } from "./tokens.ts";
 
@@ -25,53 +26,7 @@ interface Listener {
   readonly ino: number;
 }
 
-type Owner = { readonly uid: number; readonly gid: number };
-
 const CLOSING = "gateway closes this socket";
-
-/** Removes what an earlier gateway left: a socket, or the empty folder that an engine makes where a mount's source is missing. */
-async function clear(path: string): Promise<void> {
-  const left = await lstat(path).catch(() => undefined);
-  if (left === undefined) return;
-  if (
-    left.isDirectory() &&
-    (await rmdir(path).then(
-      () => true,
-      () => false,
-    ))
-  )
-    return;
-  if (!left.isSocket()) throw new BeigeError("unavailable", `${path} is in the way: it is no socket`, { hint: `ls -ld ${path}` });
-  await unlink(path);
-}
-
-async function makeFolder(path: string): Promise<void> {
-  await mkdir(path, { recursive: true, mode: 0o711 });
-  const stats = await lstat(path);
-  if (!stats.isDirectory()) throw new BeigeError("unavailable", `${path} is in the way: it is no folder`, { hint: `ls -ld ${path}` });
-  await chmod(path, 0o711);
-}
-
-async function listen(server: Server, path: string, owner: Owner): Promise<number> {
-  await new Promise<void>((done, fail) => {
-    server.once("error", fail);
-    server.listen({ path, backlog: 511 }, () => {
-      server.off("error", fail);
-      done();
-    });
-  });
-  await chmod(path, 0o600);
-  if (process.getuid?.() === 0) await chown(path, owner.uid, owner.gid);
-  return (await lstat(path)).ino;
-}
-
-function checkLength(path: string): void {
-  const size = Buffer.byteLength(path);
-  if (size <= SOCKET_PATH_MAX) return;
-  throw new BeigeError("invalid", `socket path ${path} has ${size} bytes, and a unix socket takes ${SOCKET_PATH_MAX}`, {
-    hint: "use a shorter BEIGE_HOME",
-  });
-}
 
 async function openListener(deps: SocketDeps, agent: AgentId, owner: Owner): Promise<Listener> {
   const path = socketPath(deps.home, agent.uid);
@@ -94,13 +49,7 @@ async function closeListener(deps: SocketDeps, uid: string, listener: Listener):
   const closed = new Promise((done) => listener.server.close(done));
   listener.peers.end(CLOSING);
   await closed;
-  await dropSocket(deps.home, uid);
-}
-
-async function dropSocket(home: string, uid: string): Promise<void> {
-  const path = socketPath(home, uid);
-  const left = await lstat(path).catch(() => undefined);
-  if (left?.isSocket() === true) await unlink(path).catch(() => undefined);
+  await dropSocket(socketPath(deps.home, uid));
 }
 
 export function createSockets(deps: SocketDeps): Sockets & { closeAll(): Promise<void> } {
@@ -118,7 +67,7 @@ export function createSockets(deps: SocketDeps): Sockets & { closeAll(): Promise
     inTurn(uid, async () => {
       const listener = listeners.get(uid);
       listeners.delete(uid);
-      if (listener === undefined) await dropSocket(deps.home, uid);
+      if (listener === undefined) await dropSocket(socketPath(deps.home, uid));
       else await closeListener(deps, uid, listener);
     });
   return {

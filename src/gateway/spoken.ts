@@ -11,6 +11,8 @@ interface Said {
   readonly toolName?: unknown;
   readonly isError?: unknown;
   readonly errorMessage?: unknown;
+  readonly command?: unknown;
+  readonly output?: unknown;
 }
 
 interface Part {
@@ -40,6 +42,7 @@ function messageLine(entry: SessionEntry, said: Said): SessionLine | undefined {
   const base = { id: entry.id, at: entry.timestamp, text: textOf(said.content) };
   if (said.role === "user") return { ...base, role: "user" };
   if (said.role === "toolResult") return { ...base, role: "tool", tool: String(said.toolName), failed: said.isError === true };
+  if (said.role === "bashExecution") return { ...base, role: "user", text: `! ${String(said.command)}\n${String(said.output)}` };
   if (said.role !== "assistant") return undefined;
   const failed = typeof said.errorMessage === "string" ? { failed: true, text: base.text === "" ? said.errorMessage : base.text } : {};
   return { ...base, role: "assistant", model: `${String(said.provider)}/${String(said.model)}`, ...failed };

@@ -6,6 +6,7 @@ export interface TokenFor {
   /** Call id of the command. */
   readonly call: string;
   readonly session?: string;
+  readonly request?: string;
 }
 
 export interface Tokens {

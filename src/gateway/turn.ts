@@ -4,33 +4,30 @@ import { addUsage, NO_USAGE } from "../core/usage.ts";
 import { answerText } from "../core/draft.ts";
 import { nsName, type Agent } from "../core/resource.ts";
 import type { Audit, AuditCall } from "../core/audit.ts";
-import type { CallTool } from "../core/call.ts";
-import type { AssistantMessage, ChatEvent, ChatFailure, LiveSession, SessionEvent, SessionTool, Usage } from "../core/chat.ts";
-import type { Hooks } from "../core/plugin.ts";
+import type { AssistantMessage, ChatEvent, ChatFailure, LiveSession, SessionEvent, Usage, Words } from "../core/chat.ts";
 import type { RoadEvent } from "../core/road.ts";
 import type { TurnEvent } from "../core/turn.ts";
-import type { Clock, Log, Random } from "../core/world.ts";
+import type { Clock, Random } from "../core/world.ts";
 import { principalName } from "../core/who.ts";
 import type { Chat } from "./chat.ts";
+import { cutCommands } from "./cut.ts";
 import type { Feed } from "./feed.ts";
 import type { InboxRow } from "./inbox.ts";
 import type { Held, Lent, SessionBook } from "./sessions.ts";
+import { cutTool, runTool, type ToolDeps } from "./turntool.ts";
 import { createWatchdog, type Watchdog } from "./watchdog.ts";
 
 export const DEADLINE_MS = 3_600_000;
 /** How long a loop may take to notice that it was ended, before its session is thrown out of memory. */
 const NOTICE_MS = 10_000;
 
-export interface TurnDeps {
+export interface TurnDeps extends ToolDeps {
   readonly book: SessionBook;
   readonly chat: Chat;
-  readonly call: CallTool;
   readonly audit: Audit;
   readonly clock: Clock;
   readonly random: Random;
-  readonly log: Log;
   readonly deadlineMs: number;
-  readonly hooks?: { readonly onToolStart: NonNullable<Hooks["onToolStart"]> };
 }
 
 export interface Job {
@@ -55,6 +52,7 @@ const auditRow = (job: Job): AuditCall => ({
   target: "gateway",
   principal: principalName(job.row.principal),
   session: job.row.session,
+  ...(job.row.request === undefined ? {} : { request: job.row.request }),
 });
 
 interface Told {
@@ -91,7 +89,7 @@ function failed(deps: TurnDeps, error: unknown): TurnEvent {
   return errorEvent(known);
 }
 
-export const errorEvent = (error: BeigeError): TurnEvent => ({
+export const errorEvent = (error: BeigeError): TurnEvent & { readonly type: "error" } => ({
   type: "error",
   code: error.code,
   message: error.message,
@@ -153,6 +151,7 @@ async function inSession(deps: TurnDeps, watched: Watched): Promise<TurnEvent> {
     return message.stopReason === "error" || message.stopReason === "aborted" ? failedEvent(message, told) : doneEvent(message, told);
   } finally {
     delete job.live;
+    cutCommands(deps.shelf, row).clear();
     if (healthy) held.release();
     else held.discard();
   }
@@ -168,12 +167,14 @@ async function answer(deps: TurnDeps, held: Held, watched: Watched): Promise<Ass
   };
   signal.addEventListener("abort", give, { once: true });
   try {
-    const run = held.live.prompt(job.row.text, job.row.id, (event) => forward(job, event, watchdog), signal);
+    const run = held.live.prompt(wordsOf(job.row), job.row.id, (event) => forward(job, event, watchdog), signal);
     return await Promise.race([run, stuck.promise]);
   } finally {
     signal.removeEventListener("abort", give);
   }
 }
+
+const wordsOf = ({ text, images }: InboxRow): Words => (images === undefined ? text : { text, images });
 
 function forward(job: Job, event: SessionEvent, watchdog: Watchdog): void {
   watchdog.touch();
@@ -191,16 +192,22 @@ function taken(job: Job, inbox: string): void {
 
 /** What the session uses while this turn runs: the model road and the tool door. */
 function lentOf(deps: TurnDeps, watched: Watched): Lent {
-  const { job } = watched;
+  const { job, watchdog } = watched;
+  const { row } = job;
+  const { signal: ends } = job.controller;
   return {
-    stream: (context, options, signal) =>
-      heard(watched, deps.chat(chatRequest(job, context, options), AbortSignal.any([signal, job.controller.signal]))),
-    tool: (name) => (id, params, signal) => watched.watchdog.during(() => runTool(deps, job, { name, params })(id, params, signal)),
+    stream(context, options, signal) {
+      // What the model is told now is in the file.
+      cutCommands(deps.shelf, row).clear();
+      return heard(watched, deps.chat(chatRequest(job, context, options), AbortSignal.any([signal, ends])));
+    },
+    tool: (name) => (id, params, signal) => watchdog.during(() => runTool(deps, { row, name, signal: ends })(id, params, signal)),
+    rejoin: ({ id, name }) => watchdog.during(() => cutTool(deps, { row, name, signal: ends }, id)),
   };
 }
 
 function chatRequest(job: Job, context: Parameters<Lent["stream"]>[0], options: Parameters<Lent["stream"]>[1]): Parameters<Chat>[0] {
-  const { agent, principal, session, settings } = job.row;
+  const { agent, principal, session, settings, request } = job.row;
   return {
     agent,
     principal,
@@ -208,6 +215,7 @@ function chatRequest(job: Job, context: Parameters<Lent["stream"]>[0], options: 
     context,
     options: { ...options, session, ...(settings?.thinking === undefined ? {} : { thinking: settings.thinking }) },
     ...(settings?.model === undefined ? {} : { model: settings.model }),
+    ...(request === undefined ? {} : { request }),
   };
 }
 
@@ -238,37 +246,6 @@ function note({ job, told }: Watched, event: ChatEvent): void {
   if (event.type === "done") delete told.failure;
 }
 
-/** Never waited for. */
-function observe(deps: TurnDeps, job: Job, tool: { readonly name: string; readonly params: Readonly<Record<string, unknown>> }): void {
-  const { agent, session, settings } = job.row;
-  const said = { agent: nsName(agent.namespace, agent.name), session, tool: tool.name, args: tool.params };
-  deps.hooks
-    ?.onToolStart({ ...said, verbose: settings?.verbose === true })
-    .catch((error: unknown) => deps.log.warn("hook failed", { hook: "onToolStart", error: asBeigeError(error).message }));
-}
-
-const runTool =
-  (deps: TurnDeps, job: Job, tool: { readonly name: string; readonly params: Readonly<Record<string, unknown>> }): SessionTool["run"] =>
-  async (_id, _params, signal) => {
-    const { agent, session } = job.row;
-    const both = AbortSignal.any([signal, job.controller.signal]);
-    both.throwIfAborted();
-    observe(deps, job, tool);
-    const result = await deps.call(
-      {
-        principal: { kind: "agent", uid: agent.uid, attribution: "direct" },
-        agent,
-        tool: tool.name,
-        input: { params: tool.params },
-        session,
-      },
-      both,
-    );
-    const output = new TextDecoder().decode(result.output);
-    const text = result.error === undefined ? output : output === "" ? result.error : `${output}\n${result.error}`;
-    return { text, failed: !result.success };
-  };
-
 const doneEvent = (message: AssistantMessage, told: Told): TurnEvent => ({
   type: "done",
   text: answerText(message),
@@ -281,10 +258,11 @@ const doneEvent = (message: AssistantMessage, told: Told): TurnEvent => ({
 function failedEvent(message: AssistantMessage, told: Told): TurnEvent {
   const { failure } = told;
   const text = failure?.message ?? message.errorMessage ?? "no answer";
-  return errorEvent(
+  const event = errorEvent(
     new BeigeError(failure?.code ?? "unavailable", failure?.partial === true ? `the answer was cut: ${text}` : text, {
       ...(failure?.hint === undefined ? {} : { hint: failure.hint }),
       ...(failure?.retryAfterMs === undefined ? {} : { retryAfterMs: failure.retryAfterMs }),
     }),
   );
+  return failure?.budget === undefined ? event : { ...event, budget: failure.budget };
 }

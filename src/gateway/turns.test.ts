@@ -105,6 +105,13 @@ test("two messages at once in one session are answered one after the other; anot
   expect(file?.indexOf("slow done")).toBeLessThan(file?.indexOf('"second"') ?? 0);
 });
 
+test("the end of an agent's last turn is told, not that of one before it", async () => {
+  const idle: string[] = [];
+  const at = rig({ providers: [w.echoProvider("p", [{ match: "slow", delayMs: 100, text: "done" }])], onIdle: (of) => void idle.push(of) });
+  await Promise.all([at.say("slow", { session: "cli:a" }), at.say("quick", { session: "cli:b" }).then(() => expect(idle).toEqual([]))]);
+  await expect.poll(() => idle).toEqual([uid]);
+});
+
 test("the conversation goes on over a restart, and a fresh one starts anew under the same key", async () => {
   const seen: ChatContext[] = [];
   const echo = createEcho(w.clock);

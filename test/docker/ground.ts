@@ -81,7 +81,7 @@ export function openGround(socketPath = SOCKET): Ground {
       // Past the supervisor, so that its own processes do not come and go with the question.
       const lines = execFileSync("docker", ["exec", id, "sh", "-c", script], { encoding: "utf8" }).split("\n");
       const own = (line: string): boolean =>
-        line.includes("/proc/[0-9]*") || line.startsWith("tr ") || line.startsWith("/beige/tool-client keep");
+        line.includes("/proc/[0-9]*") || line.startsWith("tr ") || /^\/beige\/tool-client (keep|pass)/.test(line);
       return lines.filter((line) => line.trim() !== "" && !own(line));
     },
     cleanup: async () => {

@@ -90,9 +90,9 @@ const ACTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     coreTools: "src/core/policy.ts coreTools",
     tools: "src/core/policy.ts tools",
     plugins: "src/gateway plugins",
-    "sandbox.backend": "only",
+    "sandbox.backend": "controllers/agent backend",
     "sandbox.image": "controllers/agent image",
-    "sandbox.start": "only",
+    "sandbox.start": "controllers/agent start",
     "sandbox.profile": "controllers/agent profile",
     "sandbox.runtime": "controllers/agent runtime",
     "sandbox.scope": "only",
@@ -102,12 +102,14 @@ const ACTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     "sandbox.resources.pids": "controllers/agent pids",
     "sandbox.resources.tmp": "controllers/agent tmp",
     "sandbox.network.mode": "controllers/agent mode",
+    "sandbox.network.allow": "src/core/egress.ts allow",
     "sandbox.mounts.[].source": "controllers/agent source",
     "sandbox.mounts.[].target": "controllers/agent target",
     "sandbox.mounts.[].readOnly": "controllers/agent readOnly",
     "sandbox.env": "controllers/agent env",
     "workspace.path": "controllers/agent path",
     "workspace.onDelete": "controllers/agent onDelete",
+    "workspace.snapshot": "src/daemon/traffic.ts snapshot",
     "workspace.shared": "controllers/agent shared",
     "update.strategy": "controllers/agent strategy",
     "update.drainTimeoutSeconds": "controllers/agent drainTimeoutSeconds",
@@ -233,7 +235,7 @@ test("an editor does not offer what is not in this version", () => {
   const base = { apiVersion: "beige.dev/v1", kind: "Agent", metadata: { name: "a" } };
   const spec = { model: { provider: "p", id: "m" } };
   expect(editor({ ...base, spec })).toBe(true);
-  for (const later of [{ sandbox: { backend: "bwrap" } }, { sandbox: { start: "lazy" } }, { skills: [] }]) {
+  for (const later of [{ sandbox: { envFrom: ["X"] } }, { sandbox: { scope: "session" } }, { skills: [] }]) {
     expect([later, editor({ ...base, spec: { ...spec, ...later } })]).toEqual([later, false]);
     expect([later, validateObject({ ...base, spec: { ...spec, ...later } }).length]).toEqual([later, 1]);
   }

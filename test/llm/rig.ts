@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createPi } from "../../src/adapters/pi.ts";
-import type { CallTool } from "../../src/core/call.ts";
+import type { CallTool, RejoinCall } from "../../src/core/call.ts";
 import type { Llm } from "../../src/core/chat.ts";
 import type { Agent, Provider } from "../../src/core/resource.ts";
 import type { TurnEvent, TurnRequest } from "../../src/core/turn.ts";
@@ -31,6 +31,8 @@ export interface Setting {
   readonly call?: CallTool;
   readonly llm?: Llm;
   readonly deadlineMs?: number;
+  readonly onIdle?: (uid: string) => void;
+  readonly rejoin?: RejoinCall;
 }
 export interface Rig {
   readonly home: string;
@@ -65,6 +67,8 @@ export function rig(setting: Setting = {}): Rig {
     runtime: pi.runtime,
     home,
     tools: w.tools,
+    ...(setting.rejoin === undefined ? {} : { rejoin: setting.rejoin }),
+    ...(setting.onIdle === undefined ? {} : { onIdle: setting.onIdle }),
     ...(setting.deadlineMs === undefined ? {} : { deadlineMs: setting.deadlineMs }),
   });
   const ask: Rig["ask"] = (text, more, signal) =>

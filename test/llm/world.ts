@@ -158,7 +158,7 @@ export function agent(name: string, models: readonly [string, string][], more: P
         mounts: [],
         env: {},
       },
-      workspace: { onDelete: "retain", shared: false },
+      workspace: { onDelete: "retain", snapshot: "never", shared: false },
       update: { strategy: "drain", drainTimeoutSeconds: 60 },
       suspend: false,
       ...more,

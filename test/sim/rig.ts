@@ -37,6 +37,8 @@ export interface Machine {
   host: HostPolicy;
   /** Calls that run, by agent uid; a test sets them. */
   readonly running: Map<string, number>;
+  /** Agents whose sandbox somebody waits for. */
+  readonly wanted: Set<string>;
   /** Agents whose new calls wait. */
   readonly held: Set<string>;
   /** Calls and sessions that were ended, with the reason. */
@@ -80,6 +82,7 @@ function machine(startMs?: number): Machine {
     audit: new FakeAudit(),
     host: NO_HOST,
     running: new Map(),
+    wanted: new Set(),
     held: new Set(),
     ended: [],
     broken: [],
@@ -139,6 +142,7 @@ function assemble(m: Machine): Sim {
       },
       hold: (uid) => void m.held.add(uid),
       held: (uid) => m.held.has(uid),
+      wanted: (uid) => m.wanted.has(uid),
       admit: (uid) => void m.held.delete(uid),
     },
     state: store.agents,

@@ -8,6 +8,8 @@ export interface AuditFilter {
   readonly decision?: string;
   readonly session?: string;
   readonly call?: string;
+  readonly request?: string;
+  readonly type?: string;
 }
 
 /** How far back it looks. */

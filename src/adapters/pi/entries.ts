@@ -17,6 +17,8 @@ const isContent = (value: unknown): boolean =>
 const MESSAGES: Readonly<Record<string, (message: Fields) => boolean>> = {
   user: (message) => isContent(message["content"]),
   system: () => true,
+  // A command that a person ran in the sandbox.
+  bashExecution: (message) => isText(message["command"]) && isText(message["output"]),
   assistant: (message) =>
     Array.isArray(message["content"]) &&
     isContent(message["content"]) &&

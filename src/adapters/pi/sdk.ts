@@ -51,6 +51,11 @@ async function createRuntime(): Promise<ModelRuntime> {
 let shared: Promise<ModelRuntime> | undefined;
 const runtimeOnce = (): Promise<ModelRuntime> => (shared ??= createRuntime());
 
+/** What all sessions share. */
+export async function prepare(): Promise<void> {
+  await runtimeOnce();
+}
+
 /** Tokens of the newest messages that a summary leaves as they are. */
 const KEEP_TOKENS = 20_000;
 
@@ -63,6 +68,8 @@ const settings = ({ model, compactAt }: SessionOptions): SettingsManager =>
       reserveTokens: Math.max(0, model.contextWindow - compactAt),
       keepRecentTokens: Math.min(KEEP_TOKENS, Math.floor(compactAt / 4)),
     },
+    // What a person sent is sent as it is.
+    images: { autoResize: false },
     enableInstallTelemetry: false,
   });
 

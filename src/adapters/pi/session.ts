@@ -1,7 +1,7 @@
 // A conversation: the SDK's agent loop on our own stream and tools, written to its file as it goes, taken up where it was cut.
 import type { AgentSession, AgentSessionEvent, SessionManager } from "@mariozechner/pi-coding-agent";
 import { BeigeError } from "../../core/errors.ts";
-import type { AssistantMessage, LiveSession, Message, SessionEvent, SessionOptions } from "../../core/chat.ts";
+import type { AssistantMessage, LiveSession, Message, SessionEvent, SessionOptions, Words } from "../../core/chat.ts";
 import type { Log } from "../../core/world.ts";
 import { sessionFile } from "./file.ts";
 import { ownStream } from "./stream.ts";
@@ -35,8 +35,8 @@ function heldIds(manager: SessionManager): Set<string> {
   return new Set(ids.filter((id) => since(entries, id).entries.some((entry) => roleOf(entry) === "user")));
 }
 
-/** Calls whose result was lost get one that says so; they are not run again. */
-function closeCalls(manager: SessionManager): number {
+/** Calls without a result get the one that their command goes on to, or one that says that it was lost; they are not run again. */
+async function closeCalls(manager: SessionManager, rejoin: SessionOptions["rejoin"]): Promise<number> {
   const messages = manager.buildSessionContext().messages as readonly unknown[] as readonly Message[];
   const at = messages.findLastIndex((message) => message.role === "assistant");
   const asked = messages[at];
@@ -46,12 +46,13 @@ function closeCalls(manager: SessionManager): number {
   const done = new Set(rest.flatMap((message) => (message.role === "toolResult" ? [message.toolCallId] : [])));
   const open = asked.content.filter((part) => part.type === "toolCall").filter((part) => !done.has(part.id));
   for (const call of open) {
+    const answer = (await rejoin?.(call)) ?? { text: INTERRUPTED, failed: true };
     manager.appendMessage({
       role: "toolResult",
       toolCallId: call.id,
       toolName: call.name,
-      content: [{ type: "text", text: INTERRUPTED }],
-      isError: true,
+      content: [{ type: "text", text: answer.text }],
+      isError: answer.failed,
       timestamp: Date.now(),
     });
   }
@@ -97,8 +98,8 @@ export async function openSession(options: SessionOptions, log: Log): Promise<Li
     ...(options.file === undefined ? {} : { file: options.file }),
   });
   const manager = openManager(file.path, options);
-  const closed = closeCalls(manager);
-  if (closed > 0) log.info("lost tool results closed", { file: file.path, calls: closed });
+  const closed = await closeCalls(manager, options.rejoin);
+  if (closed > 0) log.info("cut tool calls closed", { file: file.path, calls: closed });
   const session = await createSdkSession(options, manager);
   session.agent.streamFunction = ownStream(options, (tokens) => keepLess(session, tokens));
   // In the order in which the model asked: two patches of one file must not race.
@@ -140,7 +141,7 @@ function live(opened: Opened): LiveSession {
       else session.agent.followUp(message);
       return true;
     },
-    async prompt(text, id, on, signal) {
+    async prompt(said, id, on, signal) {
       if (state.disposed) throw new BeigeError("unavailable", "the session is closed");
       if (state.running) throw new BeigeError("internal", "the session has a turn already");
       signal.throwIfAborted();
@@ -153,7 +154,7 @@ function live(opened: Opened): LiveSession {
       const abort = (): void => void session.abort().catch(() => undefined);
       signal.addEventListener("abort", abort, { once: true });
       try {
-        return await run(opened, state, { text, id });
+        return await run(opened, state, { said, id });
       } finally {
         signal.removeEventListener("abort", abort);
         off();
@@ -182,7 +183,7 @@ function heard({ manager, inbox }: Opened, state: State, event: AgentSessionEven
   return { type: "user", ...put };
 }
 
-async function run(opened: Opened, state: State, message: { readonly text: string; readonly id: string }): Promise<AssistantMessage> {
+async function run(opened: Opened, state: State, message: { readonly said: Words; readonly id: string }): Promise<AssistantMessage> {
   const { session, manager, inbox } = opened;
   if (inbox.has(message.id)) {
     const { entries, last } = since(manager.getBranch(), message.id);
@@ -197,7 +198,9 @@ async function run(opened: Opened, state: State, message: { readonly text: strin
   } else {
     manager.appendCustomEntry(INBOX, { id: message.id });
     inbox.add(message.id);
-    await session.prompt(message.text, { expandPromptTemplates: false });
+    const { said } = message;
+    const images = typeof said === "string" ? {} : { images: said.images.map((image) => ({ ...image })) };
+    await session.prompt(typeof said === "string" ? said : said.text, { expandPromptTemplates: false, ...images });
   }
   const answer = state.answer ?? lastAnswer(session.agent.state.messages);
   if (answer === undefined) throw new BeigeError("internal", "the session ended without an answer");

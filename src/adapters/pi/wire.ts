@@ -119,6 +119,11 @@ function toChat(event: AssistantMessageEvent, heard: Heard): ChatEvent {
         failure: { ...failure, ...(overflow ? { overflow } : {}) },
       };
     }
+    case "toolcall_start": {
+      const part = event.partial.content[event.contentIndex];
+      const named = part?.type === "toolCall" && part.id !== "" && part.name !== "" ? { id: part.id, name: part.name } : {};
+      return { type: "toolcall_start", contentIndex: event.contentIndex, ...named };
+    }
     default: {
       const { partial: _partial, ...rest } = event;
       return rest;

@@ -61,6 +61,7 @@ function prepared({ target, wire, format }: Asked): Prepared {
       accept: wire.stream ? "text/event-stream" : "application/json",
       "user-agent": "beige",
       ...format.headers,
+      ...wire.headers,
       ...(target.apiKey === undefined ? {} : format.keyHeaders(target.apiKey)),
     },
   };

@@ -160,7 +160,7 @@ function headers(deps: RouteDeps, wanted: Answer, start: Start | undefined): Rec
   return {
     "cache-control": "no-store",
     "x-content-type-options": "nosniff",
-    [wanted.format.api === "anthropic-messages" ? "request-id" : "x-request-id"]: wanted.request,
+    ...(wanted.format.api === "anthropic-messages" && { "request-id": wanted.request }),
     ...answers,
     ...(dropped.length > 0 && { warning: `299 beige "left out: ${printable(dropped.join(", "))}"` }),
     ...(deps.closing.aborted && { connection: "close" }),

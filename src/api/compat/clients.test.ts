@@ -210,7 +210,9 @@ test("anthropic: messages with x-api-key, whole and streamed, with a tool and an
   });
   w.answers = () => calls(toolCall);
   const tools = [{ name: "look", input_schema: look }];
-  const final = await anthropic(w).messages.stream({ model: "p/m", max_tokens: 50, messages: hi, tools }).finalMessage();
+  const beta = { headers: { "anthropic-beta": "files-1" } };
+  const final = await anthropic(w).messages.stream({ model: "p/m", max_tokens: 50, messages: hi, tools }, beta).finalMessage();
+  expect(w.asked.map(({ wire }) => wire?.headers)).toEqual([undefined, { "anthropic-beta": "files-1" }]);
   expect(final.content).toMatchObject([{ type: "tool_use", id: "call_1", name: "look", input: { path: "/a" } }]);
   expect(final.stop_reason).toBe("tool_use");
   await expect(anthropic(w).messages.countTokens({ model: "p/m", messages: hi })).rejects.toMatchObject({ status: 404 });
@@ -360,12 +362,12 @@ test("a client that does not read holds the provider back, keeps no memory, and 
   socket.write(
     `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
   );
-  while (w.aborted.length === 0) await new Promise((on) => setTimeout(on, 10));
+  await expect.poll(() => w.aborted.length, { timeout: 50_000 }).toBe(1);
   expect(given).toBeGreaterThan(0);
   expect(given).toBeLessThan(100);
   expect(w.it.logged).toContain("slow reader cut");
   socket.destroy();
-});
+}, 60_000);
 
 test("who is not known, and what is not there, is said in the format's own words", async () => {
   const w = await world();

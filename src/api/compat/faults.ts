@@ -16,6 +16,8 @@ export const FORMATS: Readonly<Record<string, Format>> = {
 /** What the road said instead of an answer. */
 export class RoadFault extends BeigeError {
   readonly overflow: boolean;
+  /** A budget is used up: trying again later is no use today. */
+  readonly quota: boolean;
   constructor(failure: ChatFailure) {
     super(failure.code ?? "unavailable", failure.partial === true ? `the answer was cut: ${failure.message}` : failure.message, {
       ...(failure.hint !== undefined && { hint: failure.hint }),
@@ -23,6 +25,7 @@ export class RoadFault extends BeigeError {
     });
     this.name = "RoadFault";
     this.overflow = failure.overflow === true;
+    this.quota = failure.budget !== undefined;
   }
 }
 
@@ -30,8 +33,10 @@ export function faultOf(thrown: unknown): Fault {
   const error = shownError(thrown);
   // Clients of these formats know 400 for whatever is wrong with a request.
   const http = error instanceof Refusal ? error.http : error.code === "invalid" ? 400 : ERRORS[error.code].http;
+  const quota = error instanceof RoadFault && error.quota;
   return {
     http,
+    quota,
     message: error.hint === undefined ? error.message : `${error.message} (${error.hint})`,
     overflow: error instanceof RoadFault && error.overflow,
     code: error.code,
@@ -59,7 +64,7 @@ export function faultAnswer(url: string, thrown: unknown): FaultAnswer | undefin
   // Every model was asked as often as makes sense already: a client's own retries would only multiply that.
   const retried = fault.http === 429 || fault.http >= 500;
   return {
-    http: fault.http,
+    http: format.httpOf?.(fault) ?? fault.http,
     headers: {
       ...(fault.retryAfterMs !== undefined && { "retry-after": String(retryAfterSeconds(fault.retryAfterMs)) }),
       ...(retried && { "x-should-retry": "false" }),

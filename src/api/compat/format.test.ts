@@ -33,7 +33,12 @@ function events(content: readonly Part[], size: number): ChatEvent[] {
   const all: ChatEvent[] = [{ type: "start" }];
   for (const [contentIndex, part] of content.entries()) {
     if (part.type === "toolCall") {
-      all.push({ type: "toolcall_start", contentIndex }, { type: "toolcall_end", contentIndex, toolCall: part });
+      const given = JSON.stringify(part.arguments);
+      // Some providers name a call at its start, others only at its end.
+      all.push({ type: "toolcall_start", contentIndex, ...(size % 2 === 0 && { id: part.id, name: part.name }) });
+      for (let at = 0; at < (size % 3 === 0 ? 0 : given.length); at += size)
+        all.push({ type: "toolcall_delta", contentIndex, delta: given.slice(at, at + size) });
+      all.push({ type: "toolcall_end", contentIndex, toolCall: part });
       continue;
     }
     const whole = part.type === "text" ? part.text : part.thinking;
@@ -85,11 +90,33 @@ test("a stream of chat chunks adds up to the whole answer, usage last", () => {
       expect(join("content")).toBe(whole.choices[0].message.content ?? "");
       expect(join("reasoning_content")).toBe(whole.choices[0].message.reasoning_content ?? "");
       const calls = chunks.flatMap((chunk) => chunk.choices[0]?.delta.tool_calls ?? []);
-      expect(calls).toEqual((whole.choices[0].message.tool_calls ?? []).map((each: Body, index: number) => ({ index, ...each })));
+      const built: Body[] = [];
+      for (const { index, function: said, ...first } of calls)
+        if (built[index] === undefined) built[index] = { ...first, function: { ...said } };
+        else built[index].function.arguments += said.arguments;
+      expect(built).toEqual(whole.choices[0].message.tool_calls ?? []);
       expect(chunks.at(-2)?.choices[0].finish_reason).toBe(whole.choices[0].finish_reason);
       expect(chunks.at(-1)?.usage).toEqual(whole.usage);
     }),
   );
+});
+
+test("a call's arguments are passed on as they come; what begins meanwhile waits for its end", () => {
+  const call = { type: "toolCall" as const, id: "c", name: "look", arguments: { at: 1 } };
+  const other = { ...call, id: "d" };
+  const blocks = createBlocks();
+  const push = (event: ChatEvent): string[] =>
+    blocks.push(event).map((piece) => ("delta" in piece ? `${piece.type} ${piece.delta}` : piece.type));
+  expect(push({ type: "toolcall_start", contentIndex: 0, id: "c", name: "look" })).toEqual(["call_open"]);
+  expect(push({ type: "toolcall_delta", contentIndex: 0, delta: '{"at"' })).toEqual(['args {"at"']);
+  expect(push({ type: "toolcall_start", contentIndex: 1, id: "d", name: "look" })).toEqual([]);
+  expect(push({ type: "toolcall_delta", contentIndex: 1, delta: '{"at":1}' })).toEqual([]);
+  expect(push({ type: "text_delta", contentIndex: 2, delta: "wo" })).toEqual([]);
+  expect(push({ type: "toolcall_delta", contentIndex: 0, delta: ":1}" })).toEqual(["args :1}"]);
+  expect(push({ type: "toolcall_end", contentIndex: 0, toolCall: call })).toEqual(["call_close"]);
+  expect(push({ type: "text_delta", contentIndex: 2, delta: "rd" })).toEqual([]);
+  const message = { content: [call, other, { type: "text", text: "word" }] } as unknown as AssistantMessage;
+  expect(push({ type: "done", message })).toEqual(["call_open", 'args {"at":1}', "call_close", "open", "delta word", "close"]);
 });
 
 test("a stream of response events ends with the whole answer, each item told before, in order", () => {

@@ -48,6 +48,8 @@ export interface Format {
   session(body: Unknowns): string | undefined;
   whole(message: Pick<AssistantMessage, "content"> & Ended, head: Head): object;
   writer(head: Head): Writer;
+  /** Where the format has another status for it. */
+  readonly httpOf?: (fault: Fault) => number | undefined;
   /** Body of an error answer. */
   fault(fault: Fault): object;
   /** The error as an event of a stream that has begun. */
@@ -60,6 +62,8 @@ export interface Fault {
   /** One sentence, with what mends it. */
   readonly message: string;
   readonly overflow: boolean;
+  /** A budget is used up. */
+  readonly quota: boolean;
   readonly retryAfterMs?: number;
   readonly code: BeigeError["code"];
 }

@@ -4,11 +4,12 @@ import type { FastifyInstance } from "fastify";
 import type { Principal } from "../../core/call.ts";
 import type { ChatContext } from "../../core/chat.ts";
 import { BeigeError } from "../../core/errors.ts";
-import type { RoadRequest } from "../../core/road.ts";
+import type { RoadRequest, WireRequest } from "../../core/road.ts";
 import type { SessionAsk } from "../../core/session.ts";
 import type { RouteDeps } from "../deps.ts";
 import { bodyOf, route, type Exchange } from "../exchange.ts";
 import type { Unknowns } from "../fields.ts";
+import { countSession } from "../keys.ts";
 import { principalOf, requestOf } from "../principal.ts";
 import { Refusal } from "../status.ts";
 import { answer } from "./answer.ts";
@@ -41,6 +42,8 @@ interface Said {
   readonly stream: boolean;
   readonly request: string;
   readonly session?: string;
+  /** Headers of the client's that mean something to the provider. */
+  readonly extra: Pick<WireRequest, "headers">;
   /** Filled when the request is read. */
   readonly dropped: string[];
 }
@@ -64,6 +67,7 @@ async function serve(deps: RouteDeps, exchange: Exchange, format: Format): Promi
     stream: stream === true,
     request: requestOf(exchange),
     dropped,
+    extra: extraOf(exchange, format),
     ...(named !== undefined && { session: sessionKey(principal, named) }),
   };
   await answer(deps, exchange, {
@@ -87,10 +91,10 @@ function turnOf(said: Said, { agent }: Extract<Target, { kind: "agent" }>): (sig
     ...ignored,
     ...(session !== undefined && asked.context.systemPrompt !== undefined ? ["instructions"] : []),
   );
-  const text = spoken(asked.context, session !== undefined);
+  const words = spoken(asked.context, session !== undefined);
   const key = session ?? sessionKey(principal, `once-${randomUUID()}`);
-  if (principal.kind === "caller") deps.keys?.session(principal.key, key);
-  const turn = { principal, agent: idOf(agent), text, session: key, commands: false };
+  countSession(deps, principal, key);
+  const turn = { principal, agent: idOf(agent), ...words, session: key, request: said.request, commands: false };
   return (signal) => {
     const events = asAnswer(deps.turn(turn, signal), () => deps.clock.now());
     return session === undefined ? forgotten(deps, turn, events) : events;
@@ -112,6 +116,7 @@ async function* forgotten(deps: RouteDeps, turn: SessionAsk, events: AsyncIterab
 /** One request to a model. The client runs the loop, if there is one. */
 function onRoad(said: Said, target: Target): (signal: AbortSignal) => AsyncIterable<AnswerEvent> {
   const { deps, format, principal, session, request } = said;
+  countSession(deps, principal, session);
   const own = target.kind === "agent" && typeof target.agent.spec.instructions === "string" ? target.agent.spec.instructions.trim() : "";
   const body = own === "" ? said.body : format.instructed(said.body, own);
   if (target.kind === "agent" && body["messages"] === undefined && body["input"] === undefined) throw unfit("messages", "are needed");
@@ -125,12 +130,21 @@ function onRoad(said: Said, target: Target): (signal: AbortSignal) => AsyncItera
     request,
     context,
     options: { thinking: target.kind === "agent" ? target.agent.spec.model.thinking : "off", ...format.options(body) },
-    wire: { api: format.api, body, stream: said.stream },
+    wire: { api: format.api, body, stream: said.stream, ...said.extra },
     ...(target.agent !== undefined && { agent: idOf(target.agent) }),
     ...(target.kind === "model" && { model: target.model }),
     ...(session !== undefined && { session }),
   };
   return (signal) => roadOf(deps)(asked, signal);
+}
+
+/** What is in trial at the provider is asked for by a header. */
+function extraOf(exchange: Exchange, format: Format): Pick<WireRequest, "headers"> {
+  if (format.api !== "anthropic-messages") return {};
+  const beta = headerOf(exchange, "anthropic-beta");
+  if (beta === undefined) return {};
+  if (!/^[\w.,: -]+$/.test(beta)) throw unfit("anthropic-beta", "must be names with commas between them");
+  return { headers: { "anthropic-beta": beta } };
 }
 
 const HEADER_MAX = 512;

@@ -5,7 +5,7 @@ import { DEFAULT_NAMESPACE, nsName, type Agent } from "../../core/resource.ts";
 import type { ModelName } from "../../core/road.ts";
 import { inScope } from "../../core/who.ts";
 import type { Directory } from "../../core/world.ts";
-import { sessionOf } from "../keys.ts";
+import { ownSessions, sessionOf } from "../keys.ts";
 import { Refusal } from "../status.ts";
 
 export type Target =
@@ -78,9 +78,12 @@ const lists = (agent: Agent, model: ModelName): boolean =>
 
 const FIT = /^[A-Za-z0-9][\w.@-]{0,60}$/;
 
-/** A client's own name of a conversation as a session key: of this channel, and below the key's own name for callers. */
+/** A client's own name of a conversation as a session key: of this channel; below the key's own name for callers, as at the other doors. */
 export function sessionKey(principal: Principal, name: string): string {
+  const below = ownSessions(principal);
+  if (below !== undefined && name.startsWith(below) && FIT.test(name.slice(below.length))) return name;
   const own = name.startsWith("api:") ? name.slice(4) : name;
   const fits = own.split(":").length <= 2 && own.split(":").every((part) => FIT.test(part));
-  return sessionOf(principal, `api:${fits ? own : createHash("sha256").update(own).digest("hex").slice(0, 32)}`);
+  const fit = fits ? own : createHash("sha256").update(own).digest("hex").slice(0, 32);
+  return principal.kind === "caller" ? sessionOf(principal, fit) : `api:${fit}`;
 }

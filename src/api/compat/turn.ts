@@ -2,7 +2,7 @@
 import { NO_USAGE } from "../../core/usage.ts";
 import type { AssistantMessage, ChatContext, ImagePart, Message, TextPart } from "../../core/chat.ts";
 import type { RoadEvent } from "../../core/road.ts";
-import type { TurnEvent } from "../../core/turn.ts";
+import type { TurnEvent, TurnRequest } from "../../core/turn.ts";
 import { unfit } from "./fields.ts";
 
 /** `working`: nothing to tell yet, and the client should not give up. */
@@ -35,8 +35,14 @@ export async function* asAnswer(events: AsyncIterable<TurnEvent>, now: () => num
         yield { type: "done", message: { ...blank(now()), ...answered(event, text) } };
         return;
       case "error": {
-        const { code, message, hint, retryAfterMs } = event;
-        const failure = { code, message, ...(hint !== undefined && { hint }), ...(retryAfterMs !== undefined && { retryAfterMs }) };
+        const { code, message, hint, retryAfterMs, budget } = event;
+        const failure = {
+          code,
+          message,
+          ...(budget !== undefined && { budget }),
+          ...(hint !== undefined && { hint }),
+          ...(retryAfterMs !== undefined && { retryAfterMs }),
+        };
         yield { type: "error", message: { ...blank(now()), stopReason: "error", errorMessage: message }, failure };
         return;
       }
@@ -74,35 +80,36 @@ function answered(event: Extract<TurnEvent, { type: "done" }>, text: string): Pa
  * What is said to the agent: the user's last words. Where no session remembers them, the earlier messages go before as a
  * plain transcript; where one does, they are the session's already.
  */
-export function spoken(context: ChatContext, remembered: boolean): string {
+export function spoken(context: ChatContext, remembered: boolean): Pick<TurnRequest, "text" | "images"> {
   const last = context.messages.at(-1);
   if (last?.role !== "user") throw unfit("messages", "the last one must be the user's", "to run the tools yourself, send them in tools");
-  const text = textOf(last.content, "refused");
+  const text = textOf(last.content);
+  const shown = imagesIn(last.content);
+  const images = shown.length === 0 ? {} : { images: shown };
   if (text.trim() === "") throw unfit("messages", "the last one has no text");
   const before = remembered ? [] : context.messages.slice(0, -1).map(line);
   const system = remembered || context.systemPrompt === undefined ? [] : [`System: ${context.systemPrompt}`];
   const earlier = [...system, ...before.filter((each) => each !== "")];
-  return earlier.length === 0 ? text : `The conversation so far:\n\n${earlier.join("\n\n")}\n\nNow the user says:\n\n${text}`;
+  if (earlier.length === 0) return { text, ...images };
+  return { text: `The conversation so far:\n\n${earlier.join("\n\n")}\n\nNow the user says:\n\n${text}`, ...images };
 }
 
-function textOf(content: string | readonly (TextPart | ImagePart)[], images: "refused" | "named"): string {
+const imagesIn = (content: string | readonly (TextPart | ImagePart)[]): readonly ImagePart[] =>
+  typeof content === "string" ? [] : content.filter((part) => part.type === "image");
+
+function textOf(content: string | readonly (TextPart | ImagePart)[]): string {
   if (typeof content === "string") return content;
-  return content
-    .map((part) => {
-      if (part.type === "text") return part.text;
-      if (images === "named") return "[image]";
-      throw unfit(
-        "messages",
-        "an agent's turn takes text only",
-        "name PROVIDER/MODEL to send an image to a model, or put it into the workspace",
-      );
-    })
-    .join("\n");
+  return content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n");
+}
+
+/** Of an earlier message, whose images are not sent again. */
+function namedOf(content: string | readonly (TextPart | ImagePart)[]): string {
+  return typeof content === "string" ? content : content.map((part) => (part.type === "text" ? part.text : "[image]")).join("\n");
 }
 
 function line(message: Message): string {
-  if (message.role === "user") return `User: ${textOf(message.content, "named")}`;
-  if (message.role === "toolResult") return `Result of ${message.toolName}: ${textOf(message.content, "named")}`;
+  if (message.role === "user") return `User: ${namedOf(message.content)}`;
+  if (message.role === "toolResult") return `Result of ${message.toolName}: ${namedOf(message.content)}`;
   const parts = message.content.map((part) =>
     part.type === "text" ? part.text : part.type === "toolCall" ? `[called ${part.name} ${JSON.stringify(part.arguments)}]` : "",
   );

@@ -6,7 +6,7 @@ import type { AgentId, CallResult, CallStreams, Principal } from "../../core/cal
 import { nsName } from "../../core/resource.ts";
 import { checkScope } from "../agents.ts";
 import type { RouteDeps } from "../deps.ts";
-import { byOf } from "../exchange.ts";
+import { byOf, requestIdOf } from "../exchange.ts";
 import { badRequest, failure, Refusal, type Status } from "../status.ts";
 import { checkName } from "../target.ts";
 import { Inbox } from "./inbox.ts";
@@ -27,6 +27,7 @@ export const upgrades = ({ headers, url }: Pick<IncomingMessage, "headers" | "ur
 interface Wanted {
   readonly principal: Principal;
   readonly agent: AgentId;
+  readonly request: string;
   readonly command: string;
   readonly stdin: boolean;
   readonly stdout: boolean;
@@ -75,7 +76,15 @@ function wantedOf(deps: RouteDeps, request: IncomingMessage): Wanted {
   const command = url.searchParams.getAll("command");
   if (command.length === 0 || command.length > WORDS_MAX) throw badRequest(`give a command of 1 to ${WORDS_MAX} words`);
   const id = { namespace, name, uid: agent.metadata.uid };
-  return { principal, agent: id, command: quote(command), stdin: on("stdin"), stdout: on("stdout"), stderr: on("stderr") };
+  return {
+    principal,
+    agent: id,
+    request: requestIdOf(request),
+    command: quote(command),
+    stdin: on("stdin"),
+    stdout: on("stdout"),
+    stderr: on("stderr"),
+  };
 }
 
 /** Words as a shell command that means just these words. */
@@ -102,7 +111,7 @@ async function serve(deps: RouteDeps, ws: WebSocket, wanted: Wanted): Promise<vo
     },
   };
   const input = { params: { command: wanted.command, timeout: TIMEOUT_SECONDS } };
-  const call = { principal: wanted.principal, agent: wanted.agent, tool: "exec", input, streams };
+  const call = { principal: wanted.principal, agent: wanted.agent, request: wanted.request, tool: "exec", input, streams };
   const status = await deps.call(call, signal).then(statusOf, (error: unknown) => failure(error));
   if (ws.readyState !== ws.OPEN) return;
   await post(deps, ws, CHANNEL.error, Buffer.from(JSON.stringify(status)));

@@ -1,6 +1,7 @@
 // One object as a person asks about it: the verdict first, then what it is, what would change, and what happened.
 import type { Described, ObjectPlan } from "../../core/control.ts";
-import { condition, nsName, type Resource } from "../../core/resource.ts";
+import { parseEntry, targetText } from "../../core/egress.ts";
+import { condition, nsName, type Agent, type Resource } from "../../core/resource.ts";
 import { age } from "../../core/age.ts";
 import { clean, oneLine, type Output } from "../output.ts";
 import { ownersOf } from "../owners.ts";
@@ -67,6 +68,20 @@ function planned(plan: ObjectPlan): string[] {
   ];
 }
 
+/** Where an agent's sandbox may go. */
+function reach({ object }: Described): string[] {
+  const network = (object as Partial<Agent>).spec?.sandbox?.network;
+  if (object.kind !== "Agent" || network?.mode !== "allowlist") return [];
+  const rules = (network.allow ?? []).flatMap((entry) => {
+    const rule = parseEntry(entry);
+    if (typeof rule === "string") return [];
+    const more = [...(rule.private ? ["private"] : []), ...(rule.injection === undefined ? [] : [`secret ${rule.injection.secret}`])];
+    const named = rule.ports.map((port) => `${rule.wild ? "*." : ""}${targetText({ host: rule.host, port })}`);
+    return `${named.join(", ")}${more.length === 0 ? "" : ` (${more.join(", ")})`}`;
+  });
+  return [line("Network", rules.length === 0 ? "allowlist: nothing" : oneLine(`allowlist: ${rules.join(", ")}`))];
+}
+
 const EVENTS_SHOWN = 15;
 const REVISIONS_SHOWN = 5;
 
@@ -111,6 +126,7 @@ export function renderDescribe(out: Output, described: DescribedOwned, now: numb
       ...owned(described),
       ...conditions(out, object),
       ...(described.budgets ?? []).map((each, i) => line(i === 0 ? "Budget" : "", budgetText(each))),
+      ...reach(described),
       ...planned(described.plan),
       ...section(out, "Wanted", leaves(object.spec)),
       ...section(out, "Observed", leaves(object.status?.observed)),

@@ -40,6 +40,19 @@ export const LOOK: readonly Verb[] = [
     load: async () => (await import("../verbs/describe.ts")).run,
   },
   {
+    name: "top",
+    summary: "what agents do just now, and what they used today",
+    args: "",
+    takes: [0, 0],
+    flags: [
+      { name: "interval", value: "TIME", summary: "how often it looks (2s)" },
+      { name: "once", summary: "look once; so it does in a pipe" },
+      output("text", "json"),
+    ],
+    examples: [["beige top", "q ends"]],
+    load: async () => (await import("../verbs/top.ts")).run,
+  },
+  {
     name: "events",
     summary: "what happened to objects",
     args: "[KIND/NAME]",
@@ -97,11 +110,15 @@ export const LOOK: readonly Verb[] = [
       { name: "denied", summary: "refused calls only" },
       { name: "agent", value: "NAME", summary: "of one agent" },
       { name: "tool", value: "NAME", summary: "of one tool" },
+      { name: "request", value: "ID", summary: "of one request, by its x-request-id" },
       { name: "all", summary: "also the rows that announce a call" },
       chain,
       output("text", "json"),
     ],
-    examples: [["beige audit tail -n 50 --denied", ""]],
+    examples: [
+      ["beige audit tail -n 50 --denied", ""],
+      ["beige audit tail --request 3f0c... --all", "everything that one request did"],
+    ],
     load: async () => (await import("../verbs/audit.ts")).tail,
   },
   {

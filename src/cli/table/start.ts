@@ -75,8 +75,14 @@ export const START: readonly Verb[] = [
     summary: "is this machine fit to run agents, and what mends it",
     args: "",
     takes: [0, 0],
-    flags: [output("text", "json")],
-    examples: [["beige doctor", ""]],
+    flags: [
+      { name: "sandbox", value: "AGENT", summary: "hold the rules of containment against this agent's sandbox" },
+      output("text", "json"),
+    ],
+    examples: [
+      ["beige doctor", ""],
+      ["beige doctor --sandbox travel", "CIS section 5, and what this host cannot give"],
+    ],
     exits: "0 no problem  1 a problem",
     load: async () => (await import("../verbs/doctor.ts")).run,
   },

@@ -11,6 +11,7 @@ export const TALK: readonly Verb[] = [
     flags: [
       { name: "session", short: "s", value: "KEY", summary: "conversation to go on with (cli:default)" },
       { name: "new", summary: "start the conversation anew" },
+      { name: "image", value: "FILE", many: true, summary: "show it with the text; png, jpeg, gif or webp" },
       namespace,
       timeout("1h", "longest silence"),
       { ...output("text", "json"), summary: "text; json: every event, one a line" },
@@ -20,6 +21,24 @@ export const TALK: readonly Verb[] = [
       ["git diff | beige prompt reviewer", "the text from a pipe"],
     ],
     load: async () => (await import("../verbs/prompt.ts")).run,
+  },
+  {
+    name: "tui",
+    summary: "talk to an agent in the terminal",
+    args: "[AGENT]",
+    takes: [0, 1],
+    flags: [
+      { name: "agent", value: "AGENT", summary: "the same as AGENT" },
+      { name: "session", short: "s", value: "KEY", summary: "conversation to go on with (the newest of this verb)" },
+      { name: "new", summary: "start a new conversation" },
+      { name: "verbose", short: "v", summary: "show tools with all they say" },
+      namespace,
+    ],
+    examples: [
+      ["beige tui travel", ""],
+      ["beige tui travel --session telegram:42", "go on with what was said elsewhere"],
+    ],
+    load: async () => (await import("../verbs/tui.ts")).run,
   },
   {
     name: "exec",

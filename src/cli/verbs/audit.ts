@@ -45,11 +45,13 @@ function rowOf(line: string): AuditRow | undefined {
 function filterOf(input: Input): (row: AuditRow) => boolean {
   const agent = word(input, "agent");
   const tool = word(input, "tool");
+  const request = word(input, "request");
   return (row) =>
     (on(input, "all") || row.phase !== "begin") &&
     (!on(input, "denied") || row.decision === "denied") &&
     (agent === undefined || row.agent === agent || row.agent === `default.${agent}`) &&
-    (tool === undefined || row.tool === tool);
+    (tool === undefined || row.tool === tool) &&
+    (request === undefined || row.request === request);
 }
 
 const outcomeOf = (row: AuditRow): string =>

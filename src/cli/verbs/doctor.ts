@@ -1,6 +1,7 @@
 // beige doctor: whether this machine can run agents, and the command that mends what is wrong.
 import { existsSync, statfsSync, statSync } from "node:fs";
 import { join } from "node:path";
+import type { SandboxCheck } from "../../core/sandbox.ts";
 import { createClient } from "../client.ts";
 import { type Context, type Input, type Run, word } from "../flags.ts";
 import { health } from "../gateway.ts";
@@ -141,8 +142,21 @@ export const findings = async (context: Context, input: Input): Promise<readonly
   ...(await audit(context, input)),
 ];
 
+/** A rule that does not hold is a warning: something else may stand in its place, and the rule says what is to be done. */
+async function sandbox(context: Context, agent: string): Promise<readonly Finding[]> {
+  const path = `/api/agents/${encodeURIComponent(agent)}/checks`;
+  const { items } = await context.client.get<{ readonly items: readonly SandboxCheck[] }>({ path });
+  return items.map(({ rule, title, state, why, fix }) => ({
+    name: oneLine(rule),
+    state,
+    message: oneLine(`${title}: ${why}`),
+    ...(fix === undefined ? {} : { fix: oneLine(fix) }),
+  }));
+}
+
 export const run: Run = async (context, input) => {
-  const found = await findings(context, input);
+  const agent = word(input, "sandbox");
+  const found = agent === undefined ? await findings(context, input) : await sandbox(context, agent);
   const of = (state: Finding["state"]): number => found.filter((each) => each.state === state).length;
   if (word(input, "output") === "json")
     await context.out.write(`${JSON.stringify({ ok: of("problem") === 0, findings: found }, undefined, 2)}\n`);

@@ -1,8 +1,12 @@
 // beige prompt: one message to an agent; its answer streams to standard output, what it does to standard error.
+import { readFileSync, statSync } from "node:fs";
+import { resolve } from "node:path";
+import type { ImagePart } from "../../core/chat.ts";
+import { IMAGES_CHARS_MAX, imageKind } from "../../core/images.ts";
 import type { TurnEvent } from "../../core/turn.ts";
 import { BeigeError } from "../../core/errors.ts";
 import { milliseconds } from "../duration.ts";
-import { type Context, type Input, on, type Run, word } from "../flags.ts";
+import { type Context, type Input, on, type Run, word, words } from "../flags.ts";
 import { agentName } from "../names.ts";
 import { clean, oneLine } from "../output.ts";
 import { fit, valueText } from "../render/values.ts";
@@ -10,18 +14,39 @@ import { fit, valueText } from "../render/values.ts";
 const TEXT_MAX_BYTES = 1024 * 1024;
 
 async function textOf(context: Context, input: Input): Promise<string> {
-  const words = input.args.slice(1);
-  const piped = words.length === 0 ? !process.stdin.isTTY : words.length === 1 && words[0] === "-";
-  const text = piped ? await context.stdin(TEXT_MAX_BYTES) : words.join(" ");
+  const said = input.args.slice(1);
+  const piped = said.length === 0 ? !process.stdin.isTTY : said.length === 1 && said[0] === "-";
+  const text = piped ? await context.stdin(TEXT_MAX_BYTES) : said.join(" ");
   if (text.trim() === "")
     throw new BeigeError("invalid", "there is nothing to say", { hint: 'beige prompt AGENT "TEXT", or pipe the text in' });
   return text;
 }
 
+/** Read and judged here: the gateway may be on another machine, and a wrong file is said before it is sent. */
+function imageIn(path: string): ImagePart {
+  const bad = (why: string): BeigeError => new BeigeError("invalid", `${path}: ${why}`, { hint: "png, jpeg, gif and webp are taken" });
+  let bytes: Buffer;
+  try {
+    if (statSync(path).size > (IMAGES_CHARS_MAX / 4) * 3) throw bad("the image is too large");
+    bytes = readFileSync(path);
+  } catch (error) {
+    throw error instanceof BeigeError ? error : bad(error instanceof Error ? error.message : String(error));
+  }
+  const mimeType = imageKind(bytes);
+  if (mimeType === undefined) throw bad("this is no image");
+  return { type: "image", mimeType, data: bytes.toString("base64") };
+}
+
 export const run: Run = async (context, input) => {
   const agent = agentName(input.args[0] ?? "", word(input, "namespace"));
   const session = word(input, "session");
-  const body = { text: await textOf(context, input), fresh: on(input, "new"), ...(session !== undefined && { session }) };
+  const images = words(input, "image").map((file) => imageIn(resolve(context.cwd, file)));
+  const body = {
+    text: await textOf(context, input),
+    fresh: on(input, "new"),
+    ...(session !== undefined && { session }),
+    ...(images.length > 0 && { images }),
+  };
   const idleMs = milliseconds(word(input, "timeout") ?? "1h", "--timeout");
   const events = context.client.stream<TurnEvent>({ path: `/api/agents/${agent}/prompt`, body, idleMs });
   const json = word(input, "output") === "json";

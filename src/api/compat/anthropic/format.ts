@@ -26,6 +26,7 @@ export const anthropic: Format = {
     usage: usageOf(message.usage),
   }),
   writer,
+  httpOf: ({ quota }) => (quota ? 402 : undefined),
   fault: faultOf,
   faultEvent: (fault) => event("error", faultOf(fault)),
 };
@@ -40,7 +41,12 @@ const REASONS: Readonly<Record<Ended["stopReason"], string>> = {
 
 const headOf = (head: Head): object => ({ id: `msg_${head.id}`, type: "message", role: "assistant", model: head.model });
 
-const useOf = (call: ToolCallPart, input: object): object => ({ type: "tool_use", id: call.id, name: call.name, input });
+const useOf = (call: Pick<ToolCallPart, "id" | "name">, input: object): object => ({
+  type: "tool_use",
+  id: call.id,
+  name: call.name,
+  input,
+});
 
 function blockOf(part: AssistantMessage["content"][number]): object {
   if (part.type === "text") return { type: "text", text: part.text };
@@ -76,10 +82,12 @@ function writer(head: Head): Writer {
           );
         case "close":
           return stop();
-        case "call": {
-          const input = { type: "input_json_delta", partial_json: JSON.stringify(piece.call.arguments) };
-          return `${start(useOf(piece.call, {}))}${delta(input)}${stop()}`;
-        }
+        case "call_open":
+          return start(useOf(piece, {}));
+        case "args":
+          return delta({ type: "input_json_delta", partial_json: piece.delta });
+        case "call_close":
+          return stop();
       }
       return "";
     },
@@ -99,7 +107,8 @@ function faultOf(fault: Fault): object {
   };
 }
 
-function typeOf({ http }: Fault): string {
+function typeOf({ http, quota }: Fault): string {
+  if (quota) return "billing_error";
   const known: Readonly<Record<number, string>> = {
     401: "authentication_error",
     403: "permission_error",

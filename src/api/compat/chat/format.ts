@@ -80,7 +80,11 @@ function writer(head: Head): Writer {
     begin: () => chunk({ role: "assistant", content: "", refusal: null }),
     piece(piece) {
       if (piece.type === "delta") return chunk(piece.said === "text" ? { content: piece.delta } : { reasoning_content: piece.delta });
-      if (piece.type === "call") return chunk({ tool_calls: [{ index: calls++, ...callOf(piece.call) }] });
+      if (piece.type === "call_open") {
+        const { id, name } = piece;
+        return chunk({ tool_calls: [{ index: calls++, id, type: "function", function: { name, arguments: "" } }] });
+      }
+      if (piece.type === "args") return chunk({ tool_calls: [{ index: calls - 1, function: { arguments: piece.delta } }] });
       return "";
     },
     end(message) {

@@ -48,7 +48,16 @@ function writer(head: Head): Writer {
     },
     piece(piece) {
       const at = place();
-      if (piece.type === "call") return callEvents(say, piece.call, at) + done(itemOf(piece.call, at.id));
+      const where = { item_id: `fc_${at.id}`, output_index: at.index };
+      if (piece.type === "call_open") return say("response.output_item.added", { output_index: at.index, item: openCall(piece, at) });
+      if (piece.type === "args") return say("response.function_call_arguments.delta", { ...where, delta: piece.delta });
+      if (piece.type === "call_close") {
+        const { call, args } = piece;
+        return (
+          say("response.function_call_arguments.done", { ...where, name: call.name, arguments: args }) +
+          done(callItem(`fc_${at.id}`, "completed", call, args))
+        );
+      }
       const words = WORDS[piece.said];
       if (piece.type === "open") return words.open(say, at);
       if (piece.type === "delta") return say(words.delta, { ...words.where(at), delta: piece.delta, ...words.more });
@@ -67,15 +76,7 @@ interface Place {
   readonly index: number;
 }
 
-function callEvents(say: Say, call: ToolCallPart, { id, index }: Place): string {
-  const given = JSON.stringify(call.arguments);
-  const where = { item_id: `fc_${id}`, output_index: index };
-  return (
-    say("response.output_item.added", { output_index: index, item: callItem(`fc_${id}`, "in_progress", call, "") }) +
-    say("response.function_call_arguments.delta", { ...where, delta: given }) +
-    say("response.function_call_arguments.done", { ...where, name: call.name, arguments: given })
-  );
-}
+const openCall = (call: Pick<ToolCallPart, "id" | "name">, { id }: Place): object => callItem(`fc_${id}`, "in_progress", call, "");
 
 interface Words {
   readonly delta: string;

@@ -57,7 +57,7 @@ export const messageItem = (id: string, status: State, content: readonly object[
   content,
 });
 export const reasoningItem = (id: string, summary: readonly object[]): object => ({ id, type: "reasoning", summary });
-export const callItem = (id: string, status: State, call: ToolCallPart, given: string): object => ({
+export const callItem = (id: string, status: State, call: Pick<ToolCallPart, "id" | "name">, given: string): object => ({
   id,
   type: "function_call",
   status,

@@ -1,0 +1,73 @@
+// The table of `beige top`: one row an agent, busiest first. Pure.
+import { usdText } from "../../core/budget.ts";
+import { oneLine, type Output } from "../output.ts";
+import { tokensText } from "./spend.ts";
+import { drawTable } from "./table.ts";
+
+export interface TopRow {
+  readonly agent: string;
+  /** "ready", or why not. */
+  readonly state: string;
+  readonly sessions: number;
+  /** Turns that run. */
+  readonly turns: number;
+  /** LLM requests that run. */
+  readonly requests: number;
+  readonly requestsPerMinute: number;
+  /** Since midnight, UTC. */
+  readonly tokens: number;
+  readonly usd: number;
+  /** Of one processor; absent where it cannot be read. */
+  readonly cpuPercent?: number;
+  readonly memoryBytes?: number;
+}
+
+export interface Slots {
+  readonly provider: string;
+  readonly used: number;
+  readonly waiting: number;
+  /** -1: no limit. */
+  readonly limit: number;
+}
+
+export interface Top {
+  readonly rows: readonly TopRow[];
+  readonly slots: readonly Slots[];
+}
+
+const HEADERS = ["AGENT", "STATE", "SESSIONS", "TURNS", "LLM", "REQ/MIN", "TOKENS", "COST", "CPU", "MEMORY"];
+const RIGHT = HEADERS.map((_, at) => at > 1);
+
+export function bytesText(bytes: number): string {
+  if (bytes < 1024 * 1024) return `${Math.ceil(bytes / 1024)}Ki`;
+  return bytes < 1024 ** 3 ? `${Math.round(bytes / 1024 ** 2)}Mi` : `${(bytes / 1024 ** 3).toFixed(1)}Gi`;
+}
+
+const cells = (row: TopRow): readonly string[] => [
+  oneLine(row.agent),
+  oneLine(row.state),
+  String(row.sessions),
+  String(row.turns),
+  String(row.requests),
+  String(row.requestsPerMinute),
+  tokensText(row.tokens),
+  usdText(row.usd),
+  row.cpuPercent === undefined ? "-" : `${row.cpuPercent.toFixed(1)}%`,
+  row.memoryBytes === undefined ? "-" : bytesText(row.memoryBytes),
+];
+
+const busy = (row: TopRow): number => row.turns + row.requests;
+
+const slotText = ({ provider, used, waiting, limit }: Slots): string =>
+  `${oneLine(provider)} ${used}${limit < 0 ? "" : `/${limit}`}${waiting > 0 ? `, ${waiting} wait` : ""}`;
+
+export function drawTop(out: Output, top: Top): readonly string[] {
+  const rows = top.rows.toSorted((a, b) => busy(b) - busy(a) || b.requestsPerMinute - a.requestsPerMinute || (a.agent < b.agent ? -1 : 1));
+  const drawn = drawTable(HEADERS, rows.map(cells), { right: RIGHT, ...(out.tty && { width: out.columns }) });
+  const slots = top.slots.filter(({ used, waiting, limit }) => used + waiting > 0 || limit > 0);
+  return [
+    ...(slots.length === 0 ? [] : [`requests at providers: ${slots.map(slotText).join("; ")}`]),
+    out.paint("dim", drawn.header),
+    ...drawn.rows,
+  ];
+}

@@ -1,0 +1,192 @@
+// The Sandbox port on bubblewrap: the contract, and what its wall holds.
+import { execFileSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { chmodSync, chownSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createBwrap } from "../../sandbox/bwrap.ts";
+import { guestPath } from "../../sandbox/guest.ts";
+import { systemClock } from "../../src/adapters/clock.ts";
+import { LABEL, type ExecRequest, type Sandbox, type SandboxSpec } from "../../src/core/sandbox.ts";
+import { makeGateway } from "../gateway.ts";
+import { finish, sandboxContract, type Ended, type SandboxUnderTest } from "../contract/sandbox.ts";
+
+const STACK = `
+apiVersion: beige.dev/v1
+kind: Provider
+metadata: {name: scripted}
+spec: {api: echo}
+---
+apiVersion: beige.dev/v1
+kind: Agent
+metadata: {name: worker}
+spec:
+  model: {provider: scripted, id: echo-1}
+  sandbox: {backend: bwrap, image: host, resources: {memory: 256Mi, pids: 64}}
+`;
+const OWNER = 20_778;
+const silent = { debug() {}, info() {}, warn() {}, error() {} };
+
+interface Ground extends SandboxUnderTest {
+  readonly folder: string;
+  readonly open: () => Sandbox;
+  up(change?: Partial<SandboxSpec>): Promise<string>;
+  run(id: string, script: string, more?: Partial<ExecRequest>): Promise<Ended>;
+}
+
+function openGround(): Ground {
+  const folder = mkdtempSync(join(tmpdir(), "beige-bwrap-"));
+  const store = `test-${randomBytes(6).toString("hex")}`;
+  for (const name of ["beige", "bin", "work"]) mkdirSync(join(folder, name));
+  copyFileSync(guestPath(), join(folder, "beige/tool-client"));
+  chmodSync(join(folder, "beige/tool-client"), 0o555);
+  const root = process.getuid?.() === 0;
+  const user = root ? { uid: OWNER, gid: OWNER } : { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 };
+  if (root) chownSync(join(folder, "work"), OWNER, OWNER);
+  let epoch = 0;
+  const open = (): Sandbox => createBwrap({ home: folder, guest: guestPath(), epoch: ++epoch, clock: systemClock, log: silent });
+  const sandbox = open();
+  let made = 0;
+  const spec = (change: Partial<SandboxSpec> = {}): SandboxSpec => {
+    const name = `beige-test-${made++}`;
+    return {
+      name,
+      labels: { [LABEL.store]: store, [LABEL.name]: name },
+      image: "host",
+      user,
+      env: { PATH: "/tools/bin:/usr/bin:/bin", HOME: "/workspace" },
+      mounts: [
+        { source: join(folder, "beige"), target: "/beige", readOnly: true },
+        { source: join(folder, "bin"), target: "/tools/bin", readOnly: true },
+        { source: join(folder, "work"), target: "/workspace", readOnly: false },
+      ],
+      memoryBytes: 128 << 20,
+      cpus: 1,
+      pids: 128,
+      tmpBytes: 16 << 20,
+      network: "none",
+      profile: "strict",
+      ...change,
+    };
+  };
+  return {
+    sandbox,
+    store,
+    shell: true,
+    folder,
+    spec,
+    open,
+    up: async (change) => {
+      const id = await sandbox.create(spec(change));
+      await sandbox.start(id);
+      return id;
+    },
+    run: async (id, script, more = {}) => finish(await sandbox.exec(id, { command: ["sh", "-c", script], timeoutMs: 20_000, ...more })),
+    cleanup: async () => {
+      for (const label of [store, `${store}2`]) for (const { id } of await sandbox.list(label)) await sandbox.remove(id);
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+sandboxContract("bwrap", () => Promise.resolve(openGround()));
+
+let ground: Ground;
+let id: string;
+beforeAll(async () => {
+  ground = openGround();
+  id = await ground.up();
+});
+afterAll(() => ground.cleanup());
+const said = async (script: string): Promise<string> => (await ground.run(id, script)).stdout.toString().trim();
+
+test("20 MB go through it and come back unchanged", async () => {
+  const input = randomBytes(20_000_000);
+  const handle = await ground.sandbox.exec(id, { command: ["cat"], timeoutMs: 60_000 });
+  const end = await finish(handle, input);
+  expect([end.exit, end.stdout.equals(input)]).toStrictEqual([{ kind: "code", code: 0 }, true]);
+});
+
+test("it runs as the workspace's owner, sees nothing of the host but its programs, and can gain nothing", async () => {
+  expect(await said("id -u; echo x >own; stat -c %u own")).toBe(`${ground.spec().user.uid}\n${ground.spec().user.uid}`);
+  expect(await said("ls /root /home /var /run /etc/shadow 2>/dev/null; ls /")).toMatch(
+    /^beige\nbin\ndev\netc\n(lib\S*\n)+proc\nsbin\ntmp\ntools\nusr\nworkspace$/,
+  );
+  const tries = [
+    "touch /x",
+    "touch /usr/x",
+    "touch /beige/x",
+    "touch /tools/bin/x",
+    "touch /dev/x",
+    "unshare -U true",
+    "mount -t tmpfs x /tmp",
+    "chroot / true",
+    "kill -9 1; kill -0 1 && false",
+  ];
+  for (const script of tries) expect([script, (await ground.run(id, script)).exit]).not.toStrictEqual([script, { kind: "code", code: 0 }]);
+  expect(await said("cat /sys/class/net/lo/operstate 2>/dev/null; cat /proc/net/dev | grep -c :")).toBe("1");
+  expect(await said("grep -E '^(CapEff|CapBnd|NoNewPrivs)' /proc/self/status")).toMatch(/CapEff:\s+0+\nCapBnd:\s+0+\nNoNewPrivs:\s+1/);
+  expect(await said("ls /proc | grep -c '^[0-9]'")).toMatch(/^[1-9]$/);
+});
+
+test("processes and memory have limits, and a timeout ends the whole tree", async () => {
+  const bomb = await ground.run(id, "i=0; while [ $i -lt 300 ]; do sleep 5 & i=$((i+1)); done; wait", { timeoutMs: 8000 });
+  expect(bomb.stderr.toString()).toMatch(/fork/i);
+  expect((await ground.run(id, "dd if=/dev/zero of=/dev/null bs=300M count=1")).exit).not.toStrictEqual({ kind: "code", code: 0 });
+  expect((await ground.run(id, "setsid sleep 333 & sleep 333", { timeoutMs: 500 })).exit).toStrictEqual({ kind: "timeout" });
+  await expect.poll(() => said("cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | grep -c 'sleep 33[3]'")).toBe("0");
+});
+
+test("it outlives the gateway: the next one finds it running and its commands work there", async () => {
+  const own = await ground.up();
+  await finish(await ground.sandbox.exec(own, { command: ["sh", "-c", "echo 1 >/tmp/mark"], timeoutMs: 5000 }));
+  const next = ground.open();
+  expect((await next.inspect(own))?.state).toBe("running");
+  const end = await finish(await next.exec(own, { command: ["cat", "/tmp/mark"], timeoutMs: 5000 }));
+  expect(end.stdout.toString()).toBe("1\n");
+  await next.remove(own);
+  expect(existsSync(join(ground.folder, "bwrap", own))).toBe(false);
+});
+
+test("the end of its PID 1 is seen, and a command in it is lost or refused, never done", async () => {
+  const own = await ground.up();
+  const handle = await ground.sandbox.exec(own, { command: ["sleep", "60"], timeoutMs: 60_000 });
+  const record = JSON.parse(execFileSync("cat", [join(ground.folder, "bwrap", own, "record.json")], { encoding: "utf8" })) as {
+    run: { pid: number };
+  };
+  process.kill(record.run.pid, "SIGKILL");
+  expect((await handle.exit).kind).toBe("lost");
+  expect((await ground.sandbox.inspect(own))?.state).toBe("exited");
+  await ground.sandbox.start(own);
+  expect((await ground.run(own, "echo again")).stdout.toString()).toBe("again\n");
+  await ground.sandbox.remove(own);
+});
+
+test("an agent with backend bwrap lives without an engine: calls, a prompt, a restart of the gateway, its end", async () => {
+  const gateway = makeGateway({ env: { DOCKER_HOST: "unix:///nowhere/docker.sock" } });
+  try {
+    await gateway.start();
+    await gateway.apply(STACK);
+    const call = async (command: string) => (await gateway.request("POST", "/api/agents/worker/exec", { command })).body;
+    expect(await call("echo $BEIGE_AGENT; pwd; echo kept >/tmp/mark; hostname")).toMatchObject({
+      exitCode: 0,
+      content: [{ text: expect.stringMatching(/^worker\n\/workspace\nbwrap-/) as string }],
+    });
+    const { body } = await gateway.request("GET", "/apis/beige.dev/v1/namespaces/default/agents/worker");
+    const hardened = body.status.conditions.find((one: { type: string }) => one.type === "Hardened");
+    expect(hardened).toMatchObject({ status: "False", message: expect.stringContaining("seccomp") as string });
+    await gateway.kill();
+    await gateway.start();
+    expect(await call("cat /tmp/mark")).toMatchObject({ exitCode: 0, content: [{ text: expect.stringContaining("kept") as string }] });
+    const again = (await gateway.apply(STACK)).find((event) => event.type === "plan").plan;
+    expect(again.summary).toMatchObject({ create: 0, update: 0, replace: 0, unchanged: 2 });
+    const doctor = await gateway.beige("doctor", "--sandbox", "worker");
+    expect([doctor.code, doctor.out]).toStrictEqual([0, expect.stringContaining("profile of system calls: none")]);
+    expect((await gateway.beige("delete", "agent/worker", "--yes")).code).toBe(0);
+    await expect.poll(() => readdirSync(join(gateway.home, "bwrap")), { timeout: 10_000 }).toStrictEqual([]);
+  } finally {
+    await gateway.beige("delete", "agent/worker", "--yes");
+    await gateway.clean();
+  }
+});
