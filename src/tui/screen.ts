@@ -66,7 +66,7 @@ export function createScreen(): Screen {
       ? message
       : over(message, back, (part) => ({ ...part, arguments: argumentsOf(String(part["id"]), part["arguments"]) }));
   const entryOver = (entry: Entry, map: <M extends object>(message: M) => M): Entry =>
-    isObject(entry["message"]) && (entry["message"] as Fields)["role"] !== "system" ? { ...entry, message: map(entry["message"]) } : entry;
+    isObject(entry["message"]) && entry["message"]["role"] !== "system" ? { ...entry, message: map(entry["message"]) } : entry;
   return {
     shown,
     whole,
