@@ -80,7 +80,7 @@ async function launcher(fleet: Fleet): Promise<Line> {
       () => oneInside(door, "/bin/true"),
     );
     const note = `floor: fork+exec of /bin/true; a turn is ${CALLS} of them`;
-    return atMost({ line: "launcher call inside (memory list)", unit: "us", limit: 5, scale: 1000, note }, pair);
+    return atMost({ line: "launcher call inside (memory list)", unit: "us", limit: 3, scale: 1000, note }, pair);
   } finally {
     door.close();
   }

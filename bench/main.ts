@@ -14,6 +14,7 @@ import { install } from "./installed.ts";
 import type { Line } from "./measure.ts";
 import { plane } from "./plane.ts";
 import { storing } from "./store.ts";
+import { supervising } from "./supervisor.ts";
 
 interface Ground {
   /** Folder of the installed program. */
@@ -27,6 +28,7 @@ const PARTS: Readonly<Record<string, (ground: Ground) => Promise<readonly Line[]
   convergence: async ({ fleet }) => convergence(await fleet()),
   cli: async ({ program, fleet }) => [await version(program()), ...(await noopApply(await fleet(), program()))],
   exec: async ({ fleet }) => execution(await fleet()),
+  supervisor: () => supervising(),
   egress: ({ program }) => leaving(program()),
   idle: async ({ fleet }) => idle(await fleet()),
   plane: ({ program, fleet }) => plane(program(), fleet),

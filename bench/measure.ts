@@ -4,7 +4,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 /** One line of the table. */
 export interface Line {
   readonly line: string;
-  readonly unit: "ms" | "us" | "MiB" | "writes" | "scripts" | "requests/s" | "x";
+  readonly unit: "ms" | "us" | "MiB" | "KiB" | "MiB/s" | "commands/s" | "writes" | "scripts" | "requests/s" | "x";
   readonly value: number;
   /** Measured in the same run; absent where the limit is an absolute number. */
   readonly floor?: number;

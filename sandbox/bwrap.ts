@@ -6,7 +6,7 @@ import type { Sandbox, SandboxCheck, SandboxHint, SandboxSpec } from "../src/cor
 import { LABEL } from "../src/core/sandbox.ts";
 import type { Clock, Log } from "../src/core/world.ts";
 import { openPipes } from "./bwrap/pipes.ts";
-import { dataLimit, end, launch, limit } from "./bwrap/process.ts";
+import { countsProcesses, dataLimit, end, isFiltered, launch, limit } from "./bwrap/process.ts";
 import { isAlive, openRecords, seenOf, type Kept } from "./bwrap/record.ts";
 import { HOST_IMAGE, imageId } from "./bwrap/words.ts";
 import { checkWords } from "./docker/exec.ts";
@@ -16,7 +16,7 @@ import type { KeptOptions } from "./resident/kept.ts";
 /** How soon the end of a sandbox is noticed that another gateway started. */
 const LOOK_MS = 1000;
 /** What no sandbox of this kind has, in the words of the condition. */
-export const BWRAP_LACKS = ["seccomp profile", "processor limit", "memory limit for a whole sandbox"] as const;
+export const BWRAP_LACKS = ["processor limit", "memory limit for a whole sandbox"] as const;
 
 export interface BwrapOptions {
   readonly home: string;
@@ -167,16 +167,18 @@ function checksOf({ spec, run }: Kept): readonly SandboxCheck[] {
     fix: "use backend: docker",
   });
   return [
-    warning("5.2", "profile of system calls", "none: all that the kernel offers to an ordinary user can be called"),
+    isAlive(run) && !isFiltered(run.pid)
+      ? warning("5.2", "profile of system calls", "none until its next start: beige restart agent/NAME")
+      : ok("5.2", "profile of system calls", "its PID 1 filters what it and all that it starts may call"),
     ok("5.3", "Linux capabilities", "all are dropped"),
     warning("5.10", "memory limit", `${Math.round(spec.memoryBytes / 2 ** 20)} MiB of data for each process, not for all together${late}`),
     warning("5.11", "processor limit", "none"),
     ok("5.12", "read-only root filesystem", "only /workspace and /tmp can be written"),
     ok("5.15", "own process space", "it sees its own processes"),
     ok("5.25", "no new privileges", "setuid programs gain nothing"),
-    ...(process.getuid?.() === 0
-      ? [ok("5.28", "process limit", `${spec.pids} processes of user ${spec.user.uid}`)]
-      : [warning("5.28", "process limit", "none: the gateway is not root, and its user's own processes would count")]),
+    countsProcesses()
+      ? ok("5.28", "process limit", `${spec.pids} processes of user ${spec.user.uid}`)
+      : warning("5.28", "process limit", "none: the gateway is not root, and this kernel would count its user's own processes"),
     ok("5.30", "user namespace", "its own, and no further ones"),
   ];
 }

@@ -1,6 +1,7 @@
 // Starts and ends the processes of a sandbox: bwrap with PID 1 below it, which both outlive the gateway.
 import { execFile, spawn } from "node:child_process";
 import { closeSync, constants, mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
+import { release } from "node:os";
 import { promisify } from "node:util";
 import { BeigeError } from "../../src/core/errors.ts";
 import type { SandboxSpec } from "../../src/core/sandbox.ts";
@@ -27,7 +28,8 @@ exec setpriv --reuid "$uid" --regid "$gid" --clear-groups --no-new-privs -- "$@"
 function command(spec: SandboxSpec, id: string, folder: string): readonly string[] {
   const root = process.getuid?.() === 0;
   // Before bwrap starts, so that nothing inside is ever without them.
-  const words = ["prlimit", ...limitWords(spec), "--", "bwrap", ...bwrapWords(spec, { id, folder, stage: root })];
+  const late = !root && countsProcesses() ? { pids: spec.pids } : {};
+  const words = ["prlimit", ...limitWords(spec, root), "--", "bwrap", ...bwrapWords(spec, { id, folder, stage: root, ...late })];
   if (!root) return words;
   mkdirSync(STAGE, { recursive: true, mode: 0o711 });
   const { uid, gid } = spec.user;
@@ -37,15 +39,21 @@ function command(spec: SandboxSpec, id: string, folder: string): readonly string
 
 export type Limits = Pick<SandboxSpec, "memoryBytes" | "pids">;
 
-/** Each process counts its memory for itself. Processes are counted by user, so only where the user is the sandbox's own. */
-function limitWords({ memoryBytes, pids }: Limits): readonly string[] {
-  const own = process.getuid?.() === 0 ? [`--nproc=${pids}:${pids}`] : [];
+/** Processes are counted by user: the sandbox's own where the gateway is root, else in its user namespace, by kernels from 5.14 on. */
+export function countsProcesses(): boolean {
+  const [major = 0, minor = 0] = release().split(".", 2).map(Number);
+  return process.getuid?.() === 0 || major > 5 || (major === 5 && minor >= 14);
+}
+
+/** Each process counts its memory for itself. */
+function limitWords({ memoryBytes, pids }: Limits, processes: boolean): readonly string[] {
+  const own = processes ? [`--nproc=${pids}:${pids}`] : [];
   return [...own, `--data=${memoryBytes}:${memoryBytes}`, "--nofile=4096:4096", "--core=0:0"];
 }
 
 /** Of PID 1; what it starts from then on has them. False where this gateway may not raise a limit: they come with the next start. */
 export function limit(pid: number, limits: Limits): Promise<boolean> {
-  return promisify(execFile)("prlimit", ["--pid", String(pid), ...limitWords(limits)]).then(
+  return promisify(execFile)("prlimit", ["--pid", String(pid), ...limitWords(limits, countsProcesses())]).then(
     () => true,
     () => false,
   );
@@ -56,6 +64,9 @@ export function dataLimit(pid: number): number | undefined {
   const found = /^Max data size +(\d+)/m.exec(saidBy(`/proc/${pid}/limits`))?.[1];
   return found === undefined ? undefined : Number(found);
 }
+
+/** Whether the filter of system calls is in force, as the kernel has it. */
+export const isFiltered = (pid: number): boolean => /^Seccomp:\s+2$/m.test(saidBy(`/proc/${pid}/status`));
 
 const saidBy = (path: string): string => {
   try {

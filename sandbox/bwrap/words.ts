@@ -46,9 +46,9 @@ export const staged = (spec: SandboxSpec, folder: string): readonly string[] => 
 
 export function bwrapWords(
   spec: SandboxSpec,
-  about: { readonly id: string; readonly folder: string; readonly stage: boolean },
+  about: { readonly id: string; readonly folder: string; readonly stage: boolean; readonly pids?: number },
 ): readonly string[] {
-  const { id, folder, stage } = about;
+  const { id, folder, stage, pids } = about;
   const sources = staged(spec, folder);
   const at = (source: string): string => (stage ? `${STAGE}/${sources.indexOf(source)}` : source);
   const root =
@@ -71,5 +71,8 @@ export function bwrapWords(
     ...`${shared} --size ${spec.tmpBytes} --perms 1777 --tmpfs /tmp`.split(" "),
     ...mounts,
     ..."--remount-ro / --chdir /workspace -- /beige/tool-client init".split(" "),
+    ...(pids === undefined ? [] : ["--processes", String(pids)]),
+    // Behind the limit: the filter is the last word.
+    "--filter",
   ];
 }

@@ -1,7 +1,7 @@
 /* The one program inside a sandbox: PID 1, supervisor of commands, file access and client of tools. It runs as the agent's
  * user, so nothing that it says is trusted; it imports nothing and needs nothing of the image.
  *
- *   tool-client init                                   PID 1, and the keeper of commands (init.c, serve.c)
+ *   tool-client init [--processes N] [--filter]        PID 1, and the keeper of commands (init.c, serve.c, filter.c)
  *   tool-client run [--timeout-ms N] [--cwd DIR] -- PROGRAM ARGS...   one command under `docker exec` (run.c)
  *   tool-client cat [--max BYTES] PATH [OFFSET LIMIT]  bytes of a file to standard output (files.c)
  *   tool-client put [--max BYTES] [--size BYTES] PATH  standard input becomes the file, whole or not at all
@@ -107,7 +107,7 @@ int main(int argc, char **argv) {
   if (!is_own_name(name)) return call_tool(name, argc - 1, argv + 1);
   const char *mode = argc > 1 ? argv[1] : "";
   mode_word = argc > 1 ? argv[1] : NULL;
-  if (strcmp(mode, "init") == 0) return mode_init();
+  if (strcmp(mode, "init") == 0) return mode_init(argc - 2, argv + 2);
   if (strcmp(mode, "run") == 0) return mode_run(argc - 2, argv + 2);
   if (strcmp(mode, "cat") == 0) return mode_cat(argc - 2, argv + 2);
   if (strcmp(mode, "put") == 0) return mode_put(argc - 2, argv + 2);

@@ -75,6 +75,9 @@ struct keep {
   bool wide; /* may have larger pipes: a user has only so much of them */
 };
 int keep_command(const struct keep *wanted);
+/* filter.c: what PID 1 gives away for good, where no engine took it. */
+bool filter_calls(void);
+bool limit_processes(int64_t most);
 /* relay.c: the way out, a child of PID 1. */
 void relay_keep(void);
 int64_t relay_due(void);
@@ -86,7 +89,7 @@ int serve_poll(struct pollfd *to);
 void serve_work(const struct pollfd *from, int count);
 int64_t serve_due(void);
 
-int mode_init(void);
+int mode_init(int argc, char **argv);
 int mode_run(int argc, char **argv);
 int mode_cat(int argc, char **argv);
 int mode_put(int argc, char **argv);

@@ -51,7 +51,21 @@ static int64_t earliest(int64_t a, int64_t b) { return a < 0 ? b : b < 0 || a < 
 
 static bool is_kept(pid_t pid) { return jobs_is_keeper(pid) || relay_is(pid); }
 
-int mode_init(void) {
+/* What an engine would have set before; 0, or the exit code. */
+static int give_away(int argc, char **argv) {
+  for (int i = 0; i < argc; i++) {
+    int64_t most;
+    bool processes = strcmp(argv[i], "--processes") == 0;
+    if (processes && (++i >= argc || !parse_number(argv[i], &most))) return say(EXIT_USAGE, "usage: init [--processes N] [--filter]");
+    if (!processes && strcmp(argv[i], "--filter") != 0) return say(EXIT_USAGE, "init does not know %s", argv[i]);
+    if (!(processes ? limit_processes(most) : filter_calls())) return say(1, "%s: %s", argv[i], strerror(errno));
+  }
+  return 0;
+}
+
+int mode_init(int argc, char **argv) {
+  int code = give_away(argc, argv);
+  if (code != 0) return code;
   prctl(PR_SET_DUMPABLE, 0);
   prctl(PR_SET_CHILD_SUBREAPER, 1); /* where it is not PID 1 */
   close_from(3);

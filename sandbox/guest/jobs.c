@@ -14,6 +14,8 @@
 #define STDIN_MAX 65536
 #define SPEC_MAX 1048576
 #define SPEC_HEAD 24
+/* No id may use up all that are left. */
+#define STEP_MAX 65536
 #define KEEPER_HEAD 5
 #define STAGE_MAX (KEEPER_HEAD + 16384)
 #define EXIT_MAX 200
@@ -185,7 +187,7 @@ static bool take_spec(const struct frame *f) {
   struct job *j = find(f->cmd);
   if (j == NULL && f->cmd <= last) return true; /* forgotten: the gateway learns it from the hello */
   if (j == NULL) {
-    if (f->off != 0 || f->len < SPEC_HEAD) return false;
+    if (f->off != 0 || f->len < SPEC_HEAD || f->cmd - last > STEP_MAX) return false;
     uint32_t len = load32(f->data);
     int slot = 0;
     while (slot < JOBS_MAX && jobs[slot] != NULL) slot++;

@@ -113,11 +113,11 @@ export function createReader(nonce: Buffer): (chunk: Uint8Array) => readonly Inc
     else {
       // Only the head of a frame is put together; what follows it need not be copied where it is output.
       const head = Buffer.concat([kept, came.subarray(0, lacks)]);
-      if (!isOutput(head)) kept = Buffer.concat([kept, came]);
+      if (!isOutput(head) || head.readUInt32LE(12) === 0) kept = Buffer.concat([kept, came]);
       else {
         if (!sound(head)) throw new Error("the supervisor's frames are broken");
         left = head.readUInt32LE(12);
-        output = left > 0 ? frameAt(head) : undefined;
+        output = frameAt(head);
         kept = came.subarray(lacks);
       }
     }

@@ -57,6 +57,7 @@ export async function greet(
   const answer = Promise.withResolvers<Hello>();
   const read = createReader(nonce);
   let open = false;
+  let over = false;
   const take = (chunk: Uint8Array): void => {
     state.heard = clock.monotonic();
     const all = read(chunk);
@@ -72,8 +73,11 @@ export async function greet(
     if (frames.length > 0) on.frames(frames.filter((frame) => frame.type !== "h"));
   };
   const broken = (why: string): void => {
-    carrier.destroy();
+    // A carrier may say at once that it is destroyed: the first reason is the one that counts.
+    if (over) return;
+    over = true;
     answer.reject(refused(why));
+    carrier.destroy();
     on.broken();
   };
   carrier.start({

@@ -24,7 +24,7 @@ const POD = /^\/api\/v1\/namespaces\/([a-z0-9-]+)\/pods\/([a-z0-9-]+)(\/exec)?$/
 
 /** Why the role does not allow it; undefined allows it. */
 export function forbidden(principal: Principal, { method, url }: Wish): Refusal | undefined {
-  const path = url.split("?", 1)[0] ?? "";
+  const path = decoded(url.split("?", 1)[0] ?? "");
   if (principal.kind === "operator" || (method === "POST" && SELF.test(path))) return undefined;
   if (principal.kind === "viewer") {
     // kubectl's exec is a GET that becomes a WebSocket.
@@ -37,6 +37,15 @@ export function forbidden(principal: Principal, { method, url }: Wish): Refusal 
   const agent = wanted(method, path);
   if (agent === undefined) return no("a caller may prompt and call its agents, and nothing else", "POST /api/agents/NAME/prompt");
   return inScope(principal, agent) ? undefined : no(`this key is not for agent ${agent}`, "beige key list shows what each key is for");
+}
+
+/** As the router reads it, so that both speak of the same route. */
+function decoded(path: string): string {
+  try {
+    return decodeURI(path);
+  } catch {
+    return path;
+  }
 }
 
 /** The agent that a caller's request is about. */

@@ -10,6 +10,7 @@ import { createAccess } from "./access.ts";
 import { admit, hostsOf, type Admitted, type Door } from "./gate.ts";
 import { createExec, upgrades } from "./kube/exec.ts";
 import { LIMITS } from "./limits.ts";
+import { createLive, type Ending } from "./live.ts";
 import { onClientError, turnAway, turnAwayUpgrade } from "./refuse.ts";
 import { router } from "./router.ts";
 import { Refusal, refusalOf } from "./status.ts";
@@ -49,7 +50,7 @@ export function createApi(given: ApiDeps): Api {
   const stopped = new AbortController();
   // Every stream and call listens to them.
   setMaxListeners(0, closing.signal, stopped.signal);
-  const deps: RouteDeps = { ...given, limits, closing: closing.signal, stopped: stopped.signal };
+  const deps: RouteDeps = { ...given, limits, live: createLive(), closing: closing.signal, stopped: stopped.signal };
   const open = opener(deps);
   return {
     async listen(options) {
@@ -95,8 +96,6 @@ async function listenOn(
 
 const closingDown = (): Refusal => new Refusal(503, "ServiceUnavailable", "the gateway is stopping", "beige gateway start");
 
-type Ending = ServerResponse | Duplex;
-
 interface Port {
   /** Under which name the address is told. */
   readonly as: "url" | "kube";
@@ -127,6 +126,9 @@ function opener(deps: RouteDeps) {
       if (found.by !== undefined) setAsker(request, { ...found.by, request: requestIdOf(request) });
       return found;
     };
+    const held = ({ by }: Admitted, end: Ending): void => {
+      if (by !== undefined && "key" in by.principal && by.principal.key !== undefined) deps.live.hold(by.principal.key, end);
+    };
     /** Tells of the request when it is over; `status` is of one that leaves HTTP. */
     const visit = (request: IncomingMessage, { by }: Admitted, over: { readonly end: Ending; readonly status?: () => number }): void => {
       if (access === undefined) return;
@@ -150,6 +152,7 @@ function opener(deps: RouteDeps) {
       const { no } = found;
       response.setHeader("x-request-id", requestIdOf(request));
       visit(request, found, { end: response });
+      held(found, response);
       if (no === undefined) app.routing(request, response);
       else void turnAway(request, response, { error: no, clock: deps.clock });
     };
@@ -159,6 +162,7 @@ function opener(deps: RouteDeps) {
       const found = admitted(request);
       let status = found.no?.http ?? 101;
       visit(request, found, { end: socket, status: () => status });
+      held(found, socket);
       socket.on("error", () => socket.destroy());
       if (found.no !== undefined) turnAwayUpgrade(socket, found.no);
       else

@@ -29,6 +29,7 @@ export function applyRoutes(app: FastifyInstance, deps: RouteDeps): void {
       }),
       type: "application/x-ndjson",
       eager: false,
+      alive: true,
       stop: deps.stopped,
     });
   });

@@ -44,3 +44,10 @@ test("bytes that are not UTF-8 are refused", () => {
 test("no bytes are no body", () => {
   expect(parse("")).toBeUndefined();
 });
+
+test("an object of more keys than anybody needs is refused before it is copied", () => {
+  const wide = (keys: number): Uint8Array =>
+    Buffer.from(JSON.stringify({ a: Object.fromEntries(Array.from({ length: keys }, (_, i) => [`k${i}`, 1])) }));
+  expect(parseBody(wide(10_000), 200)).toBeDefined();
+  expect(() => parseBody(wide(10_001), 200)).toThrow("an object in the request body has more than 10000 keys");
+});

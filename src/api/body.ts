@@ -76,6 +76,9 @@ export function parseBody(bytes: Uint8Array, depth: number): unknown {
 /** The engine's message quotes the body; only the position is worth showing. */
 const syntax = (error: unknown): string => /at position \d+( \(line \d+ column \d+\))?/.exec(String(error))?.[0] ?? "it ends too early";
 
+/** Copying an object costs by its keys, far more than reading them does. */
+const KEYS_MAX = 10_000;
+
 /** Level by level, since a deep body would overflow a recursive walk. */
 function inspect(root: unknown, depth: number): void {
   let level: readonly unknown[] = [root];
@@ -92,7 +95,10 @@ function children(value: object, into: unknown[]): void {
     for (const item of value) into.push(item);
     return;
   }
-  for (const [key, item] of Object.entries(value)) {
+  const keys = Object.keys(value);
+  if (keys.length > KEYS_MAX) throw badRequest(`an object in the request body has more than ${KEYS_MAX} keys`);
+  for (const key of keys) {
+    const item = (value as Readonly<Record<string, unknown>>)[key];
     if (key === "__proto__" || key === "prototype" || (key === "constructor" && typeof item === "object"))
       throw badRequest(`the key ${JSON.stringify(key)} is not allowed in a request body`);
     into.push(item);

@@ -29,6 +29,7 @@ export function chatRoutes(app: FastifyInstance, deps: RouteDeps): void {
       broken: (error) => errorLine(deps, error),
       type: "application/x-ndjson",
       eager: false,
+      alive: true,
       stop: deps.stopped,
     });
   });

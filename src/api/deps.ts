@@ -14,6 +14,7 @@ import type { SessionDesk } from "../core/session.ts";
 import type { RunTurn } from "../core/turn.ts";
 import type { Clock, Directory, Log, Random } from "../core/world.ts";
 import type { Limits } from "./limits.ts";
+import type { Live } from "./live.ts";
 
 export interface AuditFilter {
   readonly agent?: string;
@@ -75,6 +76,7 @@ export interface ApiDeps {
 /** What routes get besides: the limits in force, and the signals of a closing gateway. */
 export interface RouteDeps extends Omit<ApiDeps, "limits"> {
   readonly limits: Limits;
+  readonly live: Live;
   /** Aborts as soon as the gateway closes: for streams that lose nothing by it. */
   readonly closing: AbortSignal;
   /** Aborts when the grace of a closing gateway is over: for turns and calls. */

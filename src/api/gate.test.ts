@@ -98,3 +98,7 @@ test("odd methods, absolute targets and doubled headers are refused", () => {
   for (const name of ["Host", "AUTHORIZATION", "origin"])
     expect(refusal(knock({ rawHeaders: [name, "a", name.toLowerCase(), "b"] }), gate)?.http).toBe(400);
 });
+
+test("a target with a fragment is refused: the router would see another path than what is matched before it", () => {
+  expect(refusal(knock({ url: "/api/keys#x" }), gate)?.http).toBe(400);
+});

@@ -93,6 +93,8 @@ function header(knock: Pick<Knock, "headers">, name: string): string | undefined
 function form(knock: Knock): Refusal | undefined {
   if (!METHODS.has(knock.method)) return new Refusal(405, "MethodNotAllowed", `method ${knock.method} is not offered`);
   if (!knock.url.startsWith("/")) return new Refusal(400, "BadRequest", "the request target must be a path");
+  // No client sends a fragment; a router cuts it off, and what is matched before it would see another path.
+  if (knock.url.includes("#")) return new Refusal(400, "BadRequest", "the request target must have no fragment");
   const names = knock.rawHeaders.filter((_, i) => i % 2 === 0).map((n) => n.toLowerCase());
   for (const name of ["host", "origin", "authorization", "x-api-key", "content-type"]) {
     if (names.indexOf(name) !== names.lastIndexOf(name)) return new Refusal(400, "BadRequest", `header ${name} came more than once`);

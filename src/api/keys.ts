@@ -25,7 +25,11 @@ export function keyRoutes(app: FastifyInstance, deps: RouteDeps): void {
     reply.code(201);
     return { ...made.key, secret: made.secret };
   });
-  route(app, "DELETE /api/keys/:name", ({ request }) => keys(request.raw).revoke(checkName(paramsOf(request).name, "key")));
+  route(app, "DELETE /api/keys/:name", ({ request, reply }) => {
+    const shown = keys(request.raw).revoke(checkName(paramsOf(request).name, "key"));
+    deps.live.cut(shown.name, reply.raw);
+    return shown;
+  });
 }
 
 function asked(raw: unknown, now: number): KeyAsk {

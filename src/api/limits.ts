@@ -16,6 +16,8 @@ export interface Limits {
   readonly socketConnections: number;
   /** How long a reader may leave a full buffer unread before it is cut. */
   readonly stallMs: number;
+  /** How long a stream is silent at most: a word that means nothing is sent then. */
+  readonly aliveMs: number;
   /** How long one watch lives when the client names no time, and at most. */
   readonly watchMs: number;
   /** How long turns and calls may go on after `close` before they are aborted. */
@@ -32,6 +34,7 @@ export const LIMITS: Limits = {
   tcpConnections: 512,
   socketConnections: 2048,
   stallMs: 30_000,
+  aliveMs: 15_000,
   watchMs: 30 * 60_000,
   drainMs: 9_700,
 };

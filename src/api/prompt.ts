@@ -80,6 +80,7 @@ const stream = (deps: RouteDeps, exchange: Exchange, turn: TurnRequest): Promise
     }),
     type: "application/x-ndjson",
     eager: false,
+    alive: true,
     stop: deps.stopped,
   });
 

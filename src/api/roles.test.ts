@@ -1,7 +1,9 @@
-import { afterEach, expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { createAudit } from "../adapters/audit.ts";
 import { createKeys } from "../adapters/keys.ts";
-import type { KeyAsk, Keys } from "../core/keys.ts";
+import type { CallRequest, CallResult } from "../core/call.ts";
+import type { KeyAsk, Keys, KeyShown } from "../core/keys.ts";
+import { principalName } from "../core/who.ts";
 import type { Shelf } from "../core/world.ts";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -52,7 +54,9 @@ test("a viewer reads everything and changes, runs and learns of no keys", async 
     ["POST /api/agents/travel/prompt", { text: "x" }],
     ["POST /api/agents/travel/exec", { command: "id" }],
     ["GET /api/v1/namespaces/default/pods/travel/exec?command=id"],
+    ["GET /api/v1/namespaces/default/pods/travel/exe%63?command=id"],
     ["GET /api/keys"],
+    ["GET /api/%6beys"],
     ["POST /api/keys", { name: "mine", role: "operator" }],
   ];
   for (const [line, body] of refused) expect((await as(viewer, line, body)).status, line).toBe(403);
@@ -88,6 +92,35 @@ test("a revoked key is refused at the next request, and one without a quota left
   keys.revoke("ci");
   expect((await as(gone, "GET /api/agents")).status).toBe(401);
   expect((await as(gone, "GET /api/health")).json).toEqual({ status: "ok" });
+});
+
+test("a key that is revoked ends with what it began; what others began goes on", async () => {
+  const left: string[] = [];
+  const waits = async (request: CallRequest, signal: AbortSignal): Promise<CallResult> => {
+    const who = principalName(request.principal);
+    await new Promise<void>((over) => {
+      signal.addEventListener("abort", () => over(void left.push(who)), { once: true });
+      if (request.tool === "soon") setTimeout(over, 300);
+    });
+    return { call: "c", success: true, output: new Uint8Array(), exitCode: 0, outcome: "ok" };
+  };
+  const { token, as } = await open({ call: waits });
+  const [bad, good] = [token({ name: "bad" }), token({ name: "good" })];
+  const root = token({ name: "root", role: "operator", agents: [] });
+  const cut = as(bad, "POST /api/agents/travel/exec", { tool: "never", args: [] }).then(
+    (answer) => answer.complete,
+    () => false,
+  );
+  const other = as(good, "POST /api/agents/travel/exec", { tool: "soon", args: [] });
+  await vi.waitFor(async () => {
+    expect((await as(root, "GET /api/keys")).json.items.map((key: KeyShown) => key.used.requests)).toEqual([1, 1, expect.any(Number)]);
+  });
+  expect((await as(root, "DELETE /api/keys/bad")).status).toBe(200);
+  expect(await cut).toBe(false);
+  expect((await other).status).toBe(200);
+  expect(left).toEqual(["key/bad"]);
+  // Whoever revokes its own key hears that it is done.
+  expect((await as(root, "DELETE /api/keys/root")).json.revokedAt).toBeGreaterThan(0);
 });
 
 test("what a client asks about itself is what its role may do", async () => {

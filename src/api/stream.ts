@@ -2,6 +2,7 @@
 import type { ServerResponse } from "node:http";
 import type { BeigeError } from "../core/errors.ts";
 import type { Clock } from "../core/world.ts";
+import { keepAlive } from "./alive.ts";
 import type { RouteDeps } from "./deps.ts";
 import { leaving, type Exchange } from "./exchange.ts";
 import { jsonPieces } from "./pieces.ts";
@@ -16,6 +17,8 @@ export interface Stream<T> {
   readonly type: "application/json" | "application/x-ndjson" | "text/plain";
   /** Sends the head before the first event: for streams that may stay silent. */
   readonly eager: boolean;
+  /** Sends an empty line now and then while nothing happens, and the head before it: for streams that somebody waits at. */
+  readonly alive?: boolean;
   readonly stop: AbortSignal;
 }
 
@@ -25,17 +28,31 @@ export async function send<T>(deps: RouteDeps, exchange: Exchange, stream: Strea
   if (request.raw.httpVersionMajor === 1 && request.raw.httpVersionMinor === 0)
     throw new Refusal(505, "HTTPVersionNotSupported", "streams need HTTP/1.1: over HTTP/1.0 a cut stream looks like a finished one");
   const leave = leaving(reply, stream.stop);
+  const response = reply.raw;
+  const open = (): void => {
+    if (reply.sent) return;
+    reply.hijack();
+    response.writeHead(200, { "content-type": stream.type, "cache-control": "no-store", "x-content-type-options": "nosniff" });
+    response.flushHeaders();
+  };
+  const late = Promise.withResolvers<void>();
+  const line = { begun: false };
+  const beat = (): void => {
+    if (line.begun || response.destroyed || response.writableNeedDrain) return;
+    open();
+    response.write("\n");
+    late.resolve();
+  };
+  const alive = stream.alive === true ? keepAlive(deps, beat) : undefined;
   try {
     const iterator = stream.events(leave.signal)[Symbol.asyncIterator]();
     const first = iterator.next();
     if (stream.eager) await Promise.race([first, nextTurn()]);
-    else await first;
-    reply.hijack();
-    const response = reply.raw;
-    response.writeHead(200, { "content-type": stream.type, "cache-control": "no-store", "x-content-type-options": "nosniff" });
-    response.flushHeaders();
-    await pump(deps, response, stream, { first, iterator });
+    else await Promise.race([first, late.promise]);
+    open();
+    await pump(deps, response, stream, { first, iterator, line, said: alive?.said });
   } finally {
+    alive?.stop();
     leave.done();
   }
 }
@@ -46,16 +63,24 @@ async function pump<T>(
   deps: RouteDeps,
   response: ServerResponse,
   stream: Stream<T>,
-  source: { readonly first: Promise<IteratorResult<T>>; readonly iterator: AsyncIterator<T> },
+  source: {
+    readonly first: Promise<IteratorResult<T>>;
+    readonly iterator: AsyncIterator<T>;
+    readonly line: { begun: boolean };
+    readonly said: (() => void) | undefined;
+  },
 ): Promise<void> {
   try {
     for (let step = await source.first; step.done !== true; step = await source.iterator.next()) {
       const object = stream.line(step.value);
+      source.line.begun = object !== undefined;
       if (object !== undefined && !(await write(deps, response, object))) {
         // Not awaited: a generator that sits in an await of its own returns only when that ends.
         void source.iterator.return?.()?.catch(() => undefined);
         return;
       }
+      if (object !== undefined) source.said?.();
+      source.line.begun = false;
     }
   } catch (error) {
     if (response.destroyed) return;

@@ -42,7 +42,7 @@ export interface Keys {
   create(ask: KeyAsk): { readonly key: KeyShown; readonly secret: string };
   /** By name. */
   list(): readonly KeyShown[];
-  /** In force for the next request. Throws `not_found`. */
+  /** In force for the next request; whoever serves what runs cuts it. Throws `not_found`. */
   revoke(name: string): KeyShown;
   find(secret: string): KeyFound;
   /** Of the key with this name, at every request: cheap. */

@@ -1,4 +1,4 @@
-// The ledger among the objects whose budgets it keeps, and what is counted for whoever watches.
+// The ledger among the objects whose budgets it keeps, what is told of them, and what is counted for whoever watches.
 import { createMetrics } from "../adapters/metrics.ts";
 import { systemClock } from "../adapters/clock.ts";
 import type { Keys } from "../core/keys.ts";
@@ -6,6 +6,7 @@ import type { Scope } from "../core/ledger.ts";
 import type { Levels, Metrics } from "../core/metrics.ts";
 import { DEFAULT_NAMESPACE, nsName, type Agent, type Provider, type Ref } from "../core/resource.ts";
 import type { Log } from "../core/world.ts";
+import type { EventReason } from "../engine/events.ts";
 import type { Store } from "../engine/store.ts";
 import { createLedger, type BudgetNotice } from "../gateway/ledger.ts";
 import type { Limiter } from "../gateway/limiter.ts";
@@ -46,13 +47,31 @@ export function ledgerOf({ store, log, keys }: LedgerParts): ReturnType<typeof c
 function tell(store: Store, log: Log, { notice, ref }: { readonly notice: BudgetNotice; readonly ref: Ref | undefined }): void {
   const { scope, reason, message } = notice;
   log.warn(reason === "BudgetLow" ? "a budget is nearly used up" : "a budget is used up", { [scope.kind]: scope.name, reason: message });
-  const object = ref === undefined ? undefined : store.objects.get(ref);
-  if (ref === undefined || object === undefined) return;
+  if (ref !== undefined) warn(store, log, { ref, reason, message });
+}
+
+interface Warning {
+  readonly ref: Ref;
+  readonly reason: Extract<EventReason, "BudgetLow" | "BudgetUsedUp" | "OutOfMemory">;
+  readonly message: string;
+}
+
+function warn(store: Store, log: Log, { ref, reason, message }: Warning): void {
+  const object = store.objects.get(ref);
+  if (object === undefined) return;
   try {
     store.events.record({ ref, uid: object.metadata.uid, type: "Warning", reason, message });
   } catch (error) {
     log.error("an event is lost", { error: String(error) });
   }
+}
+
+/** Besides the audit row of the command: whoever looks at the agent sees that its limit is too low, and how often. */
+export function outOfMemory(store: Store, log: Log, agent: string): void {
+  const ref = refOf({ kind: "agent", name: agent });
+  const limit = ref === undefined ? undefined : (store.objects.get(ref) as Agent | undefined)?.spec.sandbox.resources.memory;
+  const message = `a command ran out of memory: spec.sandbox.resources.memory is ${limit ?? "its limit"}`;
+  if (ref !== undefined) warn(store, log, { ref, reason: "OutOfMemory", message });
 }
 
 export interface Watched {

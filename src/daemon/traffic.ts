@@ -29,6 +29,7 @@ import { createSnapshotDesk, workspaceOf } from "../gateway/snapshots.ts";
 import { createSockets } from "../gateway/sockets.ts";
 import { coreToolSchemas } from "../gateway/tools.ts";
 import { createTurns } from "../gateway/turns.ts";
+import { outOfMemory } from "./accounts.ts";
 import type { DaemonOptions, Foundation } from "./foundation.ts";
 
 /** A turn waits no longer for the snapshot that its session begins with. */
@@ -105,6 +106,7 @@ export function traffic(base: Foundation, options: DaemonOptions, engine: () => 
     log,
     environment: egress.environment,
     wake: (uid) => engine().wakeUid(uid),
+    onMemory: (name) => outOfMemory(store, log, name),
     onIdle: (uid) => engine().nudgeUid(uid),
   });
   const pi = createPi({ log });
@@ -129,6 +131,7 @@ export function traffic(base: Foundation, options: DaemonOptions, engine: () => 
     audit,
     limiter,
     ledger: base.ledger,
+    onHealth: (name) => engine().wake({ kind: "Provider", namespace: "", name }),
     shelf,
     clock,
     random,

@@ -23,6 +23,7 @@ export const REASONS = [
   "ForceDeleted",
   "BudgetLow",
   "BudgetUsedUp",
+  "OutOfMemory",
 ] as const;
 export type EventReason = (typeof REASONS)[number];
 

@@ -13,6 +13,7 @@ import { limited } from "./deadline.ts";
 import { failedWith, newFlow, outcomeOf, take, used, type AttemptEnd, type Flow, type Shown, type Times } from "./flow.ts";
 import type { Limiter, Slot } from "./limiter.ts";
 import { targetOf, tidy } from "./target.ts";
+import { veilOf } from "./veil.ts";
 
 /** How long a provider's last word, with its usage, is waited for after the reader has left. */
 const LAST_WORD_MS = 100;
@@ -153,8 +154,10 @@ export async function* runAttempt(deps: AttemptDeps, attempt: Attempt, life: Abo
   try {
     life.throwIfAborted();
     source = sourceOf(deps, run);
+    const veil = veilOf(flow.target);
     while (true) {
-      const event = await heard(source, life);
+      const raw = await heard(source, life);
+      const event = raw instanceof Error ? raw : veil(raw);
       end = takeIn(deps, flow, event);
       if (life.aborted) {
         end = undefined;

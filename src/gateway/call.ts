@@ -38,6 +38,8 @@ export interface CallDeps {
   readonly environment?: (agent: Agent) => Readonly<Record<string, string>>;
   /** Has the agent looked at now: its sandbox is needed. */
   readonly wake?: (uid: string) => void;
+  /** A command of the agent of that name ran out of memory. */
+  readonly onMemory?: (agent: string) => void;
   /** The last running call of an agent ended. */
   readonly onIdle?: (uid: string) => void;
 }

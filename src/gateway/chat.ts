@@ -29,6 +29,8 @@ export interface ChatDeps extends AttemptDeps {
   readonly hooks: ChatHooks;
   readonly shelf: Shelf;
   readonly random: Random;
+  /** What a provider's status shows of a model is another now. */
+  readonly onHealth?: (provider: string) => void;
 }
 
 export function createChat(deps: ChatDeps): Chat {

@@ -22,6 +22,8 @@ export interface HealthDeps {
   readonly clock: Clock;
   readonly limiter: Limiter;
   readonly directory: Directory;
+  /** What a provider's status shows of a model is another now. */
+  readonly onHealth?: (provider: string) => void;
 }
 
 export function createHealth(deps: HealthDeps): HealthBook {
@@ -37,23 +39,27 @@ export function createHealth(deps: HealthDeps): HealthBook {
     known.set(key, health);
     return health;
   };
-  const put = (key: string, health: Health): void => {
+  /** Failures of one kind come in crowds: only the first of them is news. */
+  const shown = (health: Health): string => `${health.failures > 0} ${cooling(health, clock.now()) !== undefined}`;
+  const put = (provider: string, key: string, health: Health): void => {
+    const before = shown(get(key));
     known.set(key, health);
     if (health === HEALTHY) shelf.delete(key);
     else shelf.set(key, JSON.stringify(health));
+    if (shown(health) !== before) deps.onHealth?.(provider);
   };
   return {
     coolingUntil: (provider, model) => cooling(get(keyOf(provider, model)), clock.now()),
     failed(provider, model, failure) {
       const key = keyOf(provider, model);
-      put(key, failed(get(key), failure, clock.now()));
+      put(provider, key, failed(get(key), failure, clock.now()));
     },
     answered(provider, model) {
       const key = keyOf(provider, model);
       const before = get(key);
       // The usual case writes nothing.
       if (before === HEALTHY || (before.failures === 0 && before.lastError === undefined)) return;
-      put(key, answered(before, clock.now()));
+      put(provider, key, answered(before, clock.now()));
     },
     providers: providersOf(deps, { get, known }),
   };

@@ -73,8 +73,10 @@ const LENGTHS: Readonly<Record<WireApi, readonly string[]>> = {
   "anthropic-messages": ["max_tokens"],
 };
 
+/** Some providers read a number in quotes too. */
 const countIn = (body: WireRequest["body"], field: string): number | undefined => {
-  const value = body[field];
+  const said = body[field];
+  const value = typeof said === "string" ? Number(said) : said;
   return typeof value === "number" && Number.isFinite(value) && value > 0 ? value : undefined;
 };
 
@@ -86,8 +88,11 @@ export function cappedWire(wire: WireRequest, { provider, model }: Candidate): W
   return { ...wire, body: { ...wire.body, ...Object.fromEntries(over.map((field) => [field, model.maxTokens])) } };
 }
 
+/** How many answers are made, whether or not all are shown. */
+const timesOf = (body: WireRequest["body"]): number => Math.max(1, countIn(body, "n") ?? 1, countIn(body, "best_of") ?? 1);
+
 /** The most tokens that may come for a body: as many as it asks for, as often as it asks. */
 export function longestAnswer(wire: WireRequest, model: ModelFacts): number {
   const asked = LENGTHS[wire.api].flatMap((field) => countIn(wire.body, field) ?? []);
-  return (asked.length === 0 ? model.maxTokens : Math.max(...asked)) * (countIn(wire.body, "n") ?? 1);
+  return (asked.length === 0 ? model.maxTokens : Math.max(...asked)) * timesOf(wire.body);
 }

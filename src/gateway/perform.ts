@@ -12,6 +12,8 @@ export interface PerformDeps {
   readonly hooks: Pick<HookRunner, "observeCall">;
   readonly clock: Clock;
   readonly log: Log;
+  /** A command of the agent of that name ran out of memory. */
+  readonly onMemory?: (agent: string) => void;
 }
 
 export interface Performed {
@@ -55,6 +57,7 @@ export async function conclude(deps: PerformDeps, done: Performed, signal: Abort
   await deps.audit.end(id, row, kept).catch((thrown: unknown) => {
     deps.log.error("outcome of a call was not written", { call: id, error: messageOf(thrown) });
   });
+  if (outcome === "oom") deps.onMemory?.(name);
   const session = row.session === undefined ? {} : { session: row.session };
   void deps.hooks.observeCall({ agent: name, tool: row.tool, args: row.args, callId: id, exitCode, durationMs, ...session });
   if (ended.thrown !== undefined) throw ended.thrown;

@@ -3,6 +3,7 @@ import { baseUrlOf } from "../core/address.ts";
 import { BeigeError } from "../core/errors.ts";
 import { hostOf } from "../core/hostpolicy.ts";
 import { looksSecret } from "../core/secretref.ts";
+import { withoutPart } from "./veil.ts";
 import type { ChatFailure, ChatTarget } from "../core/chat.ts";
 import type { Provider } from "../core/resource.ts";
 import type { Secrets } from "../core/world.ts";
@@ -38,6 +39,6 @@ const hiddenParts = ({ baseUrl }: ChatTarget): readonly string[] =>
 export function tidy(failure: ChatFailure, target: ChatTarget, secrets: Secrets): ChatFailure {
   const key = target.apiKey;
   const hidden = [...(key === undefined || key.length < 4 ? [] : [key]), ...hiddenParts(target)];
-  const message = hidden.reduce((text, part) => text.replaceAll(part, "[secret]"), secrets.redact(failure.message));
+  const message = hidden.reduce(withoutPart, secrets.redact(failure.message));
   return { ...failure, message: message.length > MESSAGE_MAX ? `${message.slice(0, MESSAGE_MAX)}…` : message };
 }

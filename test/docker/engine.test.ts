@@ -80,7 +80,7 @@ test("an engine that is killed makes everything unavailable, a command lost, and
     stop.signal,
   );
   await expect.poll(() => log).toStrictEqual(["relist"]);
-  const handle = await ground.sandbox.exec(id, { command: ["sleep", "401"], timeoutMs: 60_000 });
+  const handle = await ground.sandbox.exec(id, { command: ["sleep", "401"], timeoutMs: 3000 });
   await killEngine();
   expect((await finish(handle)).exit).toMatchObject({ kind: "lost" });
   expect(await codeOf(ground.sandbox.list(ground.store))).toBe("unavailable");

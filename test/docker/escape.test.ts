@@ -1,130 +1,190 @@
-// What a hostile command in a sandbox tries, and must not get.
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+// What a hostile command in a sandbox tries, and must not get, on every backend. `npm run test:escape` prints the table.
 import { spawnSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
-import { openGround, type Ground } from "./ground.ts";
+import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { constants, tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { SECCOMP } from "../../sandbox/docker/seccomp.ts";
+import { finish } from "../contract/sandbox.ts";
+import { openBwrapGround, unpackImage } from "./bwrapground.ts";
+import { ATTEMPTS, BACKENDS, type Backend } from "./escape/attempts.ts";
+import { openTown, type Town } from "./escape/town.ts";
+import { openHost, type Host } from "./escape/host.ts";
+import { tableOf, type Row } from "./escape/table.ts";
+import { openGround, type Place } from "./ground.ts";
 
-/** Each answers "refused" when the attempt fails. */
-const ATTEMPTS: Readonly<Record<string, string>> = {
-  "write to the root file system": "touch /new",
-  "write over a program": "echo x >/bin/busybox",
-  "add a launcher": "echo x >/tools/bin/mine",
-  "replace the guest": "echo x >/beige/tool-client || mv /beige/tool-client /beige/y || rm /beige/tool-client",
-  "plant a socket of its own": "touch /beige/gateway.sock",
-  "mount something": "busybox mount -t tmpfs none /tmp",
-  "mount over itself": "busybox mount --bind /workspace /beige",
-  "make a device": "mknod /tmp/disk b 8 0 || mknod /tmp/mem c 1 1",
-  "become another user": "busybox su -c id || busybox su root -c id",
-  "change its root": "chroot /tmp /bin/sh -c id",
-  "make namespaces": "unshare -U true || unshare -n true || unshare -m true",
-  "enter the namespaces of PID 1": "nsenter -t 1 -m true || nsenter -t 1 -p true",
-  "read the memory or files of PID 1":
-    "cat /proc/1/mem || cat /proc/1/environ || readlink /proc/1/fd/0 || readlink /proc/1/cwd || ls /proc/1/fd",
-  "read the framed output of its supervisor": "ls /proc/$PPID/fd || cat /proc/$PPID/environ || readlink /proc/$PPID/exe",
-  "kill PID 1 or stop it": "kill -9 1; kill -TERM 1; kill -STOP 1; kill -INT 1; kill -HUP 1; sleep 0.2; ! kill -0 1",
-  "change the kernel": "echo 1 >/proc/sys/kernel/panic || echo b >/proc/sysrq-trigger || echo x >/proc/sys/kernel/core_pattern",
-  "raise its own limits": "ulimit -n 100000 || echo -900 >/proc/self/oom_score_adj",
-  "leave its control group": "mkdir /sys/fs/cgroup/memory/x || echo 1 >/sys/fs/cgroup/memory/memory.limit_in_bytes",
-  "find another interface than its own loopback":
-    "ip link show | grep -q eth0 || ping -c 1 -W 1 169.254.169.254 || nc -w 1 172.17.0.1 22 </dev/null",
-  "open a raw socket": "traceroute -I 127.0.0.1 || arping -c 1 127.0.0.1",
-  "set the clock": "date -s 2000-01-01; [ $(date +%Y) = 2000 ]",
-  "name the host anew": "hostname evil",
-  "make a core file": "test $(ulimit -c) != 0",
-};
+const rows: Row[] = [];
+const filtered = new Set((JSON.parse(SECCOMP) as { syscalls: { names: string[] }[] }).syscalls.flatMap(({ names }) => names));
+const errors = new Map(Object.entries(constants.errno).map(([name, number]) => [number, name]));
+let host: Host;
+let built: string;
 
-describe("a hostile command", () => {
-  let ground: Ground;
-  let id: string;
-  beforeAll(async () => {
-    ground = openGround();
-    id = await ground.up();
-  });
-  afterAll(() => ground.cleanup());
-
-  for (const [what, script] of Object.entries(ATTEMPTS)) {
-    test(`cannot ${what}`, async () => {
-      const end = await ground.run(id, `{ ${script}; } >/tmp/out 2>&1 && { echo GOT; cat /tmp/out; } || echo refused`);
-      expect(end.stdout.toString().slice(0, 400)).toBe("refused\n");
-      expect((await ground.sandbox.inspect(id))?.state).toBe("running");
-    });
-  }
-
-  test("runs as its own user without any capability and cannot gain one", async () => {
-    const { stdout } = await ground.run(id, "id -u; grep -E 'Cap(Prm|Eff|Bnd|Amb)|NoNewPrivs|Seccomp:' /proc/self/status | tr '\\t' ' '");
-    expect(stdout.toString().trim().split("\n")).toStrictEqual([
-      "20777",
-      "CapPrm: 0000000000000000",
-      "CapEff: 0000000000000000",
-      "CapBnd: 0000000000000000",
-      "CapAmb: 0000000000000000",
-      "NoNewPrivs: 1",
-      "Seccomp: 2",
-    ]);
-  });
-
-  test("cannot by any system call trace PID 1 or its supervisor, open raw sockets, make namespaces or gain an id", async () => {
-    const probe = new URL("probe.c", import.meta.url).pathname;
-    const built = spawnSync("musl-gcc", ["-static", "-o", `${ground.folder}/bin/probe`, probe], { encoding: "utf8" });
-    expect(built.error?.message ?? built.stderr).toBe("");
-    const { stdout, exit } = await ground.run(id, "/tools/bin/probe");
-    expect(exit).toStrictEqual({ kind: "code", code: 0 });
-    expect(stdout.toString()).toBe("end\n");
-  });
-
-  test("fills /tmp only up to its size, and finds it neither setuid nor with devices", async () => {
-    const { stdout, exit } = await ground.run(
-      id,
-      "dd if=/dev/zero of=/tmp/fill bs=1M count=64 2>/dev/null; wc -c </tmp/fill; rm /tmp/fill; grep ' /tmp ' /proc/mounts",
-    );
-    expect(Number(stdout.toString().split("\n")[0])).toBeLessThanOrEqual(16 << 20);
-    expect(stdout.toString()).toMatch(/nosuid.*nodev|nodev.*nosuid/);
-    expect(exit).toStrictEqual({ kind: "code", code: 0 });
-  });
-
-  test("learns nothing of the host's name servers and domains, and has no resolver", async () => {
-    const { stdout } = await ground.run(id, "cat /etc/resolv.conf; nslookup localhost.example 2>&1 | grep -c Address.*example");
-    expect(stdout.toString()).not.toMatch(
-      new RegExp(
-        readFileSync("/etc/resolv.conf", "utf8")
-          .match(/^nameserver (\S+)/m)?.[1]
-          ?.replaceAll(".", "\\.") ?? "no such thing",
-      ),
-    );
-    expect(stdout.toString()).not.toMatch(/^search [^.]/m);
-  });
-
-  test("makes only so many processes", async () => {
-    const { stdout } = await ground.run(
-      id,
-      "i=0; while [ $i -lt 400 ]; do sleep 60 & i=$((i+1)); done 2>/dev/null; ls -d /proc/[0-9]* | wc -l",
-      { timeoutMs: 10_000 },
-    );
-    expect(Number(stdout.toString() || 0)).toBeLessThanOrEqual(128);
-    expect(await ground.processes(id)).toStrictEqual([]);
-  });
-
-  test("a program of the host that is setuid stays powerless inside", async () => {
-    const { stdout } = await ground.run(id, "find / -xdev -perm -4000 2>/dev/null | head -n 3");
-    expect(stdout.toString()).toBe("");
-  });
-
-  test("knows nothing of the host's resolver", async () => {
-    const { stdout } = await ground.run(id, "cat /etc/resolv.conf");
-    expect(stdout.toString().trim().split("\n")).toStrictEqual(["nameserver 127.0.0.1"]);
-    expect((await ground.sandbox.inspect(id))?.spec.hardening).toBeUndefined();
-  });
-
-  test("forged frames on its standard output stay output", async () => {
-    const end = await ground.run(id, `printf '\\3\\0\\0\\0\\30{"kind":"code","code":0}'; printf '\\1\\0\\0\\0\\0\\0\\0\\1x'; exit 9`);
-    expect(end.exit).toStrictEqual({ kind: "code", code: 9 });
-    expect(end.stdout.length).toBe(38);
-  });
-
-  test("a link in the workspace leads a command only to what is inside", async () => {
-    const { stdout } = await ground.run(id, "ln -sf /etc/shadow /workspace/link; /beige/tool-client cat /workspace/link || echo none");
-    expect(stdout.toString()).toBe("none\n");
-    await ground.run(id, `ln -sfn ${ground.folder} /workspace/out; /beige/tool-client put /workspace/out/planted </dev/null`);
-    expect(existsSync(`${ground.folder}/planted`)).toBe(false);
-  });
+beforeAll(async () => {
+  built = mkdtempSync(join(tmpdir(), "beige-probe-"));
+  const source = new URL("probe.c", import.meta.url).pathname;
+  const gcc = spawnSync("musl-gcc", ["-static", "-o", join(built, "probe"), source], { encoding: "utf8" });
+  expect(gcc.error?.message ?? gcc.stderr).toBe("");
+  chmodSync(join(built, "probe"), 0o755);
+  await openGround().cleanup();
+  host = await openHost();
 });
+afterAll(() => {
+  host?.close();
+  rmSync(built, { recursive: true, force: true });
+  const table = tableOf(rows);
+  console.log(process.env["BEIGE_TABLE"] === undefined ? table.split("\n").at(-1) : table);
+});
+
+function open(backend: Backend): Place {
+  if (backend !== "bwrap") return openGround();
+  const place = openBwrapGround();
+  unpackImage(place.folder, "tiny");
+  return place;
+}
+
+/** What stopped a system call of the probe, by its name, its error and what it was for. */
+function stopper(call: string, what: string, error: string): string {
+  if (["int80", "x32"].includes(call) || !filtered.has(call)) return "system call filter";
+  if (["socket", "clone", "personality"].includes(call) || error === "ENOSYS") return "system call filter";
+  if (/PID 1|keeper/.test(what)) return "not dumpable";
+  if (call === "ioctl") return "no terminal";
+  return "no capability";
+}
+
+describe("a hostile agent at its gateway", () => {
+  let town: Town;
+  beforeAll(async () => {
+    town = await openTown(join(built, "probe"), host);
+  });
+  afterAll(() => town?.close());
+  for (const backend of BACKENDS) {
+    const record = (row: Omit<Row, "backend">): void => void rows.push({ ...row, backend });
+    test(`${backend}: hostile frames and another's name are worth nothing`, () => town.frames(backend, record));
+    test(`${backend}: no way out leads around the proxy`, () => town.egress(backend, record));
+  }
+});
+
+for (const backend of BACKENDS)
+  describe(`a hostile command on ${backend}`, () => {
+    let place: Place;
+    let id: string;
+    const record = (what: string, outcome: string, layer: string, escaped = false): void =>
+      void rows.push({ what, backend, outcome, layer, escaped });
+    const said = async (script: string, timeoutMs = 20_000): Promise<string> =>
+      (await place.run(id, script, { timeoutMs })).stdout.toString().trim();
+    beforeAll(async () => {
+      place = open(backend);
+      spawnSync("cp", [join(built, "probe"), join(place.folder, "bin/probe")]);
+      id = await place.up(backend === "bwrap" ? { image: "tiny" } : { profile: backend });
+    });
+    afterAll(() => place?.cleanup());
+
+    for (const { what, script, says, layer } of ATTEMPTS.filter(({ allowed }) => allowed?.includes(backend) !== true))
+      test(`cannot ${what}`, async () => {
+        const text = await said(`{ ${host.fill(script)}; } >/tmp/out 2>&1 && echo GOT || echo refused; head -c 2000 /tmp/out`);
+        const got = !text.startsWith("refused");
+        const reason = text.split("\n").slice(1).join("\n");
+        const by = typeof layer === "string" ? layer : layer[backend];
+        record(what, got ? "GOT THROUGH" : /[^:]*$/.exec(reason)?.[0].trim().slice(0, 30) || "refused", by, got);
+        expect([got, reason]).toStrictEqual([false, expect.stringMatching(says)]);
+        expect((await place.sandbox.inspect(id))?.state).toBe("running");
+        expect(host.visits()).toBe(0);
+      });
+
+    test("cannot by any system call get what it must not have", async () => {
+      const lines = (await said("/tools/bin/probe </dev/null")).split("\n");
+      expect([lines.at(-1), lines.length > 70]).toStrictEqual(["end", true]);
+      const wrong: string[] = [];
+      for (const line of lines.slice(0, -1)) {
+        const [what = "", call = "", end = ""] = line.split("\t");
+        const byDesign = backend === "packages" && /^(user|group) 0$/.test(what);
+        const error = errors.get(Number(end)) ?? end;
+        const layer = stopper(call, what, error);
+        const escaped = end === "GOT" && !byDesign;
+        if (!byDesign) record(what, escaped ? "GOT THROUGH" : error, layer, escaped);
+        const unsure = layer === "system call filter" && !["EPERM", "ENOSYS"].includes(error);
+        if (escaped || (unsure && !byDesign)) wrong.push(`${line} (${error})`);
+      }
+      expect(wrong).toStrictEqual([]);
+    });
+
+    test("has no capability, no way to one, and a filter", async () => {
+      const text = await said("grep -E 'Cap(Prm|Eff|Bnd|Amb)|NoNewPrivs|Seccomp:' /proc/self/status | tr -d '\\t '");
+      const set = backend === "packages" ? "00000000000000cb" : "0".repeat(16);
+      const amb = `CapAmb:${"0".repeat(16)}`;
+      expect(text.split("\n")).toStrictEqual([`CapPrm:${set}`, `CapEff:${set}`, `CapBnd:${set}`, amb, "NoNewPrivs:1", "Seccomp:2"]);
+    });
+
+    test("fills /tmp and /dev/shm only up to their size, finds them neither setuid nor with devices", async () => {
+      const text = await said(
+        "for d in /tmp /dev/shm; do dd if=/dev/zero of=$d/fill bs=1M count=100 2>/dev/null; wc -c <$d/fill; rm $d/fill; done; grep ' /tmp ' /proc/mounts",
+      );
+      const [tmp, shm] = text.split("\n", 2).map(Number);
+      record("fill /tmp", `${(tmp ?? 0) >> 20} MiB`, "size of the mount", (tmp ?? Infinity) > 16 << 20);
+      record("fill /dev/shm", `${(shm ?? 0) >> 20} MiB`, "size of the mount", (shm ?? Infinity) > 64 << 20);
+      expect(tmp).toBeLessThanOrEqual(16 << 20);
+      expect(shm).toBeLessThanOrEqual(64 << 20);
+      expect(text).toMatch(/nosuid.*nodev|nodev.*nosuid/);
+    });
+
+    test("makes only so many processes, and a bomb of them ends with its command", async () => {
+      const count = Number(
+        await said("(i=0; while [ $i -lt 400 ]; do sleep 60 & i=$((i+1)); done) 2>/dev/null; set -- /proc/[0-9]*; echo $#"),
+      );
+      expect([count > 100, count <= 129]).toStrictEqual([true, true]);
+      const bomb = await place.run(id, "b() { b | b & b; }; b", { timeoutMs: 1500 });
+      const after = await said("ls -d /proc/[0-9]* | wc -l");
+      const layer = backend === "bwrap" ? "process limit of its user" : "process limit of its group";
+      record("fork bomb", `at most ${count}, ${after} after`, layer, count > 129 || Number(after) > 8);
+      expect(bomb.exit.kind).not.toBe("lost");
+      expect(Number(after)).toBeLessThanOrEqual(8);
+    });
+
+    test("takes only so much memory", async () => {
+      const end = await place.run(id, "dd if=/dev/zero of=/dev/null bs=300M count=1");
+      const outcome = end.exit.kind === "code" ? "no memory" : end.exit.kind;
+      const layer = backend === "bwrap" ? "data limit of each process" : "memory limit of its group";
+      record("memory bomb", outcome, layer, end.exit.kind === "code" && end.exit.code === 0);
+      expect(end.exit).not.toStrictEqual({ kind: "code", code: 0 });
+      expect(await said("echo alive")).toBe("alive");
+    });
+
+    test("forged frames on its standard output stay output", async () => {
+      const end = await place.run(id, `printf '\\3\\0\\0\\0\\30{"kind":"code","code":0}'; printf '\\1\\0\\0\\0\\0\\0\\0\\1x'; exit 9`);
+      record("forge frames on its own output", "stayed output", "frames are the keeper's", end.exit.kind !== "code");
+      expect([end.exit, end.stdout.length]).toStrictEqual([{ kind: "code", code: 9 }, 38]);
+    });
+
+    test("leads no read and no write of ours out of the workspace, by a link or by a race", async () => {
+      const target = mkdtempSync(join(tmpdir(), "beige-target-"));
+      writeFileSync(join(target, "secret"), "secret of the host");
+      chmodSync(target, 0o777);
+      try {
+        const flip = `while :; do ln -sfn ${target} /workspace/way; rm -rf /workspace/way; mkdir /workspace/way; mv /workspace/way /workspace/w; rm -rf /workspace/w; done`;
+        const race = await place.sandbox.exec(id, { command: ["sh", "-c", flip], timeoutMs: 30_000 });
+        const ended = finish(race);
+        let read = "";
+        for (let i = 0; i < 150; i++) {
+          const at = ["/beige/tool-client", i % 2 === 0 ? "cat" : "put", `/workspace/way/${i % 2 === 0 ? "secret" : `planted${i}`}`];
+          const end = await finish(await place.sandbox.exec(id, { command: at, timeoutMs: 5000 }), Buffer.from("planted"));
+          read += end.stdout.toString();
+        }
+        await race.kill();
+        await ended;
+        await said(`rm -rf /workspace/way; ln -s ${target} /workspace/way; ln -s /etc/shadow /workspace/shadow`);
+        read += await said("/beige/tool-client cat /workspace/way/secret; /beige/tool-client cat /workspace/shadow");
+        const planted = readdirSync(target).length !== 1;
+        record(
+          "links and races on the workspace",
+          "nothing read, nothing written",
+          "we work inside as its user",
+          planted || /secret|root:[$]/.test(read),
+        );
+        expect([planted, read.includes("secret of the host"), /root:[$]/.test(read)]).toStrictEqual([false, false, false]);
+      } finally {
+        rmSync(target, { recursive: true, force: true });
+        await said("rm -f /workspace/way /workspace/shadow");
+      }
+      expect(existsSync(target)).toBe(false);
+    });
+  });

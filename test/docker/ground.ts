@@ -15,11 +15,14 @@ const OWNER = 20_777;
 export const engineScript = new URL("../../sandbox/engine.sh", import.meta.url).pathname;
 const silent = { debug() {}, info() {}, warn() {}, error() {} };
 
-export interface Ground extends SandboxUnderTest {
+export interface Place extends SandboxUnderTest {
   readonly folder: string;
   /** Creates and starts one. */
   up(change?: Partial<SandboxSpec>): Promise<string>;
   run(id: string, script: string, more?: Partial<ExecRequest>): Promise<Ended>;
+}
+
+export interface Ground extends Place {
   /** Command lines of all processes inside but PID 1, its keepers of commands and the asking command's own. */
   processes(id: string): Promise<readonly string[]>;
 }

@@ -83,7 +83,7 @@ const rows = (): readonly Row[] =>
     .split("\n")
     .filter(Boolean)
     .map((line) => JSON.parse(line) as Row);
-const sleeping = (id: string): boolean => docker("top", id, "-eo", "pid,args").includes("sleep 97");
+const sleeping = (id: string, what = "sleep 97"): boolean => docker("top", id, "-eo", "pid,args").includes(what);
 
 test("what is made is what is written, and no secret is in it (P49, P113)", () => {
   const { Config, HostConfig } = inspect(boxes("dev")[0] ?? "");
@@ -145,20 +145,31 @@ test("a command that is over its time, and one whose caller leaves, leave no pro
   await until(() => sleeping(id), 10_000, "the command runs");
   cli.kill("SIGKILL");
   await until(() => !sleeping(id), 3000, "nothing sleeps after the caller left");
-  const turn = new AbortController();
-  const asked = gateway.stream("/api/agents/dev/prompt", { text: "use it" }, () => turn.abort());
-  await until(() => sleeping(id), 10_000, "the turn's command runs");
-  await gateway.request("POST", "/apis/beige.dev/v1/namespaces/default/agents/none"); // Any other request is served meanwhile.
-  await gateway.kill();
-  await asked;
-  await until(() => !sleeping(id), 10_000, "nothing sleeps after the gateway was killed");
-  await gateway.start({ PAINS_SECRET: SECRET });
-  const outcomes = () =>
+  const outcomes = (what: string) =>
     rows()
-      .filter((row) => row.phase !== "begin" && String(row.args).includes("sleep 97"))
+      .filter((row) => row.phase !== "begin" && row.tool === "exec" && String(row.args).includes(what))
       .map((row) => row.outcome);
-  expect(outcomes().slice(0, 3)).toEqual(["timeout", "cancelled", "unknown"]);
+  expect(outcomes("sleep 97")).toEqual(["timeout", "cancelled"]);
 });
+
+test("of what runs when the gateway is killed, the turn's command is taken up again and the others are ended (P61)", async () => {
+  const [id = ""] = boxes("dev");
+  const cut = [
+    gateway.stream("/api/agents/dev/prompt", { text: "use it", session: "api:pain" }),
+    gateway.stream("/api/agents/dev/exec", { command: "sleep 98 & sleep 98", timeout: 300 }),
+  ];
+  await until(() => sleeping(id) && sleeping(id, "sleep 98"), 10_000, "both commands run");
+  await gateway.kill();
+  await Promise.all(cut);
+  await gateway.start({ PAINS_SECRET: SECRET });
+  await until(() => !sleeping(id, "sleep 98"), 45_000, "what nobody waits for is ended");
+  expect(sleeping(id)).toBe(true);
+  expect(await gateway.beige("session", "abort", "dev", "api:pain")).toMatchObject({ code: 0 });
+  await until(() => !sleeping(id), 5000, "the turn's command ends with its turn");
+  const outcome = (what: string) =>
+    rows().findLast((row) => row.phase === "end" && row.tool === "exec" && String(row.args).includes(what))?.outcome;
+  await until(() => outcome("sleep 97") === "cancelled" && outcome("sleep 98") === "unknown", 10_000, "both are on the record");
+}, 90_000);
 
 test("after kill -9 of the gateway the running container's tools work again, with the same container (P59)", async () => {
   const before = [...boxes("dev"), ...boxes("dev2")];
@@ -181,6 +192,10 @@ test("a command that runs out of memory says so, also where a pipeline hides it 
     const ran = await exec("dev", command);
     expect([command, ran.success, ran.outcome], JSON.stringify(ran)).toEqual([command, false, "oom"]);
   }
+  const { items } = (await gateway.request("GET", "/api/events?kind=Agent&name=dev")).body as { items: Row[] };
+  const told = items.filter(({ reason }) => reason === "OutOfMemory");
+  expect(told).toMatchObject([{ type: "Warning", count: commands.length, message: expect.stringContaining("64Mi") as string }]);
+  expect((await gateway.beige("describe", "agent", "dev")).out).toContain("OutOfMemory");
   expect(rows().findLast((row) => row.tool === "exec")).toMatchObject({ outcome: "oom", error: expect.stringMatching(/memory/) as string });
   expect(await works("dev")).toBe(true);
 });

@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import type { ServerResponse } from "node:http";
 import type { ChatEvent } from "../../core/chat.ts";
 import { BeigeError } from "../../core/errors.ts";
+import { keepAlive } from "../alive.ts";
 import type { RouteDeps } from "../deps.ts";
 import { leaving, type Exchange } from "../exchange.ts";
 import { flushed } from "../stream.ts";
@@ -75,16 +76,24 @@ async function streamed(giving: Giving): Promise<void> {
   if (raw.httpVersionMajor === 1 && raw.httpVersionMinor === 0)
     throw new BeigeError("invalid", "streams need HTTP/1.1: over HTTP/1.0 a cut stream looks like a finished one");
   const sse = opener(giving);
+  let last: Uint8Array | undefined;
+  const alive = keepAlive(deps, () => {
+    if (!betweenEvents(last) || exchange.reply.raw.destroyed || exchange.reply.raw.writableNeedDrain) return;
+    (sse.response ?? sse.open()).write(": waiting\n\n");
+  });
   try {
     for await (const event of events) {
       if (event.type === "wire") {
         // The hot path: no parsing, no copy, no wait unless the client is slower.
         const response = sse.response ?? sse.open();
+        last = event.bytes;
+        alive.said();
         if (!response.write(event.bytes) && !(await flushed(deps, response))) return;
         continue;
       }
       if (event.type === "error") throw faultIn(event);
       const text = sse.text(event);
+      if (text !== "") alive.said();
       if (text !== "" && !(sse.response ?? sse.open()).write(text) && !(await flushed(deps, exchange.reply.raw))) return;
       if (event.type !== "done") continue;
       (sse.response ?? sse.open()).end();
@@ -95,8 +104,14 @@ async function streamed(giving: Giving): Promise<void> {
     if (sse.response === undefined) throw error;
     if (isInternal(error)) deps.log.error("answer failed", { request: wanted.request, error: String(error) });
     cut(sse.response, wanted.format.faultEvent(faultOf(error)));
+  } finally {
+    alive.stop();
   }
 }
+
+/** Whether a provider's own bytes end with a whole event: nothing may be put into the middle of one. */
+const betweenEvents = (bytes: Uint8Array | undefined): boolean =>
+  bytes === undefined || (bytes.at(-1) === 10 && (bytes.at(-2) === 10 || (bytes.at(-2) === 13 && bytes.at(-3) === 10)));
 
 /** The error is told, and the connection is closed without the end of a body: nobody takes the answer for a whole one. */
 function cut(response: ServerResponse, text: string): void {

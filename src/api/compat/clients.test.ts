@@ -369,6 +369,69 @@ test("a client that does not read holds the provider back, keeps no memory, and 
   socket.destroy();
 }, 60_000);
 
+/** The answer as it is on the wire. */
+const raw = async (w: World, path: string, more: object = {}): Promise<string> =>
+  (await w.it.ask(`POST ${path}`, { body: { model: "p/m", messages: hi, max_tokens: 9, input: "hi", stream: true, ...more } })).text;
+
+test("a stream that is silent for long says that it waits, before the first word and between events, and clients read on", async () => {
+  const w = await world({ aliveMs: 100 });
+  w.answers = () => [350, ...says("hello").slice(0, 2), 350, ...says("hello").slice(2)];
+  for (const [path, more] of [
+    ["/v1/chat/completions", {}],
+    ["/v1/responses", { messages: undefined, max_tokens: undefined }],
+    ["/v1/messages", { input: undefined }],
+  ] as const) {
+    const text = await raw(w, path, path === "/v1/chat/completions" ? { input: undefined } : more);
+    const [before = "", after = ""] = text.split("he");
+    expect([path, before.startsWith(": waiting\n\n"), after.includes("\n\n: waiting\n\n")], text).toEqual([path, true, true]);
+  }
+  const seen: string[] = [];
+  for await (const chunk of await openai(w).chat.completions.create({ model: "p/m", messages: hi, stream: true }))
+    seen.push(chunk.choices[0]?.delta.content ?? "");
+  expect(seen.join("")).toBe("hello");
+  expect(await anthropic(w).messages.stream({ model: "p/m", max_tokens: 9, messages: hi }).finalText()).toBe("hello");
+  expect(await streamText({ model: createOpenAI({ apiKey: w.it.token, baseURL: `${w.url}/v1` }).chat("p/m"), prompt: "hi" }).text).toBe(
+    "hello",
+  );
+  // A failure that comes after it is one event of the stream, and no whole answer.
+  w.answers = () => [350, fails({ code: "unavailable", message: "nobody answers" })];
+  const failed = openai(w).chat.completions.create({ model: "p/m", messages: hi, stream: true });
+  const read = async (): Promise<void> => {
+    for await (const chunk of await failed) expect(chunk).toBeUndefined();
+  };
+  await expect(read()).rejects.toThrow("nobody answers");
+});
+
+test.each([
+  ["the middle of a provider's event", 100],
+  ["a stream that is talking", 400],
+])("nothing is put into %s", async (_where, aliveMs) => {
+  const w = await world({ aliveMs });
+  const wire = (text: string): RoadEvent => ({ type: "wire", bytes: Buffer.from(text) });
+  const done = says("x").at(-1) as RoadEvent;
+  const ask = (...events: (RoadEvent | number)[]): Promise<string> => {
+    w.answers = () => [{ ...start, wire: true }, ...events, done];
+    return raw(w, "/v1/chat/completions", { input: undefined });
+  };
+  if (aliveMs === 400) {
+    const steady = Array.from({ length: 20 }, () => [wire("data: 1\n\n"), 40]).flat();
+    return expect(await ask(...steady)).toBe("data: 1\n\n".repeat(20));
+  }
+  expect(await ask(wire('data: {"a"'), 350, wire(": 1}\n"), 350, wire("\n"))).toBe('data: {"a": 1}\n\n');
+  expect(await ask(wire("data: 1\r\n\r\n"), 350, wire("data: 2\n\n"))).toMatch(/^data: 1\r\n\r\n(: waiting\n\n)+data: 2\n\n$/);
+});
+
+test("lines of our own streams are kept open by empty ones, before the first event too", async () => {
+  const w = await world({ aliveMs: 100 });
+  const context = { messages: [{ role: "user", content: "hi", timestamp: 1 }] };
+  w.answers = () => [350, ...says("hello").slice(0, 2), 350, ...says("hello").slice(2)];
+  const { text } = await w.it.ask("POST /api/chat/stream", { body: { agent: "dev", context } });
+  expect(text).toMatch(/^\n+\{"type":"start".*\}\n/);
+  expect(text).toMatch(/"he"[^\n]*\n\n+\{/);
+  const lines = text.split("\n").filter((line) => line !== "");
+  expect((JSON.parse(lines.at(-1) ?? "") as { type: string }).type).toBe("done");
+});
+
 test("who is not known, and what is not there, is said in the format's own words", async () => {
   const w = await world();
   const ask = (line: string, more: object): ReturnType<Rig["ask"]> =>
