@@ -16,7 +16,8 @@ import type { KeptOptions } from "./resident/kept.ts";
 /** How soon the end of a sandbox is noticed that another gateway started. */
 const LOOK_MS = 1000;
 /** What no sandbox of this kind has, in the words of the condition. */
-export const BWRAP_LACKS = ["processor limit", "memory limit for a whole sandbox"] as const;
+const LACKS = ["processor limit", "memory limit for a whole sandbox"] as const;
+const lacks = (): readonly string[] => (countsProcesses() ? LACKS : [...LACKS, "process limit"]);
 
 export interface BwrapOptions {
   readonly home: string;
@@ -73,7 +74,7 @@ export function createBwrap(options: BwrapOptions): Sandbox {
     hint(id, "die");
   };
   return {
-    ping: () => Promise.resolve({ version: "bwrap", liveRestore: true, cgroup: 2, rootless: process.getuid?.() !== 0, lacks: BWRAP_LACKS }),
+    ping: () => Promise.resolve({ version: "bwrap", liveRestore: true, cgroup: 2, rootless: process.getuid?.() !== 0, lacks: lacks() }),
     list: (store) =>
       Promise.resolve(
         all()
@@ -126,7 +127,7 @@ export function createBwrap(options: BwrapOptions): Sandbox {
     },
     rejoin: (id, key, signal) => resident.rejoin(id, key, signal),
     checks: (id) => Promise.resolve(checksOf(records.get(id))),
-    lacks: () => BWRAP_LACKS,
+    lacks,
     async logs(id, lines) {
       records.get(id);
       const text = await Promise.resolve()

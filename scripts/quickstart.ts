@@ -39,7 +39,7 @@ if (steps.every(run)) {
 It runs. Next:
   npx beige prompt assistant "hello again"     talk to it
   npx beige describe agent/assistant           what it is, what it may call, what happened to it
-  npx beige diff -f ${stack}   what would change: nothing
+  npx beige diff -f ${stack}  what would change: nothing
   npx beige init my-agent                      a first stack of your own
   npx beige gateway stop                       stop the gateway (the sandboxes stay)`);
 }

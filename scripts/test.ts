@@ -2,6 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { bubblewrap, compiler, terminal, type Step } from "./needs.ts";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 
@@ -19,27 +20,7 @@ function step(title: string, command: string, args: readonly string[]): boolean 
 const bin = (name: string): string => join(root, "node_modules", ".bin", name);
 const vitest = (project: string): readonly string[] => [join(root, "node_modules/vitest/vitest.mjs"), "run", "--project", project];
 
-/** The C compiler for static binaries: the guest is rebuilt and compared, and escape attempts are compiled. */
-function compiler(): readonly [string, string, readonly string[]] {
-  const install =
-    "command -v musl-gcc >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends musl-tools gcc >/dev/null; }";
-  return ["a compiler for the sandbox's tests", "sh", ["-c", install]];
-}
-
-/** The backend without an engine is tested beside the one with it. */
-function bubblewrap(): readonly [string, string, readonly string[]] {
-  const install =
-    "command -v bwrap >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends bubblewrap util-linux >/dev/null; }";
-  return ["bubblewrap for the sandbox's tests", "sh", ["-c", install]];
-}
-
-/** A terminal for the tests of `beige tui` and `beige top`. */
-function terminal(): readonly [string, string, readonly string[]] {
-  const install = "command -v tmux >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends tmux >/dev/null; }";
-  return ["a terminal for the tests of the terminal", "sh", ["-c", install]];
-}
-
-const steps: readonly (readonly [string, string, readonly string[]])[] = [
+const steps: readonly Step[] = [
   ["types", bin("tsc"), ["-p", "."]],
   ["lint", bin("oxlint"), ["--type-aware"]],
   ["format", bin("oxfmt"), ["--check"]],

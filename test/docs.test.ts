@@ -50,3 +50,19 @@ test("the error reference has every code with its exit code and HTTP status, and
   ]);
   expect(rows).toEqual(Object.entries(ERRORS).map(([code, { exit, http }]) => [code, exit, http]));
 });
+
+/** Paths of fields, and values of them, that the schemas have and this version refuses. */
+function later(schema: unknown, path: string): readonly string[] {
+  if (typeof schema !== "object" || schema === null) return [];
+  const { properties, "x-beige-not-yet": word } = schema as { readonly properties?: object; readonly "x-beige-not-yet"?: unknown };
+  const own = word === true ? [path] : Array.isArray(word) ? word.map((value) => `${path}: ${String(value)}`) : [];
+  return [...own, ...Object.entries(properties ?? {}).flatMap(([name, child]) => later(child, path === "" ? name : `${path}.${name}`))];
+}
+
+test("the README names every field that is not in this version, and no other", () => {
+  const section = /^## Not in this version\n([\s\S]*?)\nMIT/m.exec(read("README.md"))?.[1] ?? "";
+  const schemas = ["agent", "plugin", "provider", "schedule", "source"].map((kind) => JSON.parse(read(`schemas/${kind}.json`)) as unknown);
+  expect(new Set([...section.matchAll(/`(spec\.[^`]+)`/g)].map((match) => match[1] ?? ""))).toEqual(
+    new Set(schemas.flatMap((schema) => later(schema, ""))),
+  );
+});

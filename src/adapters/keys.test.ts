@@ -39,6 +39,8 @@ test("a revoked key and an expired one are refused at once and after a start, an
   for (const each of [keys, make()]) expect(each.find(revoked.secret)).toEqual({ ok: false, why: "revoked" });
   at.ms += 1000;
   expect(keys.find(expiring.secret)).toEqual({ ok: false, why: "expired" });
+  keys.create(ask({ name: "stays" }));
+  expect(["ci", "short", "stays", "none"].map((name) => keys.good(name))).toEqual([false, false, true, false]);
   expect(() => make().create(ask())).toThrow(/there is, or was, a key ci/);
   expect(() => keys.revoke("none")).toThrow(/there is no key/);
 });

@@ -127,6 +127,10 @@ export function createKeys({ shelf, clock, random }: KeysDeps): Keys {
       return { key: shown(entry), secret };
     },
     budget: (name) => entries.get(name)?.row.budget,
+    good(name) {
+      const row = entries.get(name)?.row;
+      return row !== undefined && row.revokedAt === undefined && !(row.expiresAt !== undefined && row.expiresAt <= clock.now());
+    },
     list: () => [...entries.values()].map(shown).toSorted((a, b) => (a.name < b.name ? -1 : 1)),
     revoke(name) {
       const entry = must(name);

@@ -91,6 +91,17 @@ function chain(made: Stand, rows: number): string {
   return path;
 }
 
+test("audit tail leaves the arguments of a call without any empty, and shows its error alone", async () => {
+  const made = await open();
+  mkdirSync(join(made.home, "logs"), { recursive: true });
+  const row = { ts: "2026-01-01T00:00:00.000Z", call: "c", phase: "end", agent: "a", type: "prompt", tool: "prompt", decision: "allowed" };
+  const rows = [row, { ...row, error: "too late" }];
+  writeFileSync(join(made.home, "logs/audit.jsonl"), rows.map((each) => `${JSON.stringify(each)}\n`).join(""));
+  const ran = await made.run(["audit", "tail"]);
+  expect(ran.out).not.toContain('""');
+  expect(ran.out.split("\n").map((line) => line.trim().split(/ {3,}/).at(-1))).toEqual(["ARGS", "end", "too late", ""]);
+});
+
 test("audit tail shows the last rows that are wanted, oldest first", async () => {
   const made = await open();
   chain(made, 3000);

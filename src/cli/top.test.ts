@@ -62,7 +62,14 @@ test("in a pipe it looks once: the busiest agent first, with what runs, what it 
       observed: {},
     },
   });
-  const line = (name: string, requests: number, open: number) => ({ name, requests, open, tokens: 12_345, usd: 0.5 });
+  const line = (name: string, requests: number, open: number) => ({
+    name,
+    requests,
+    open,
+    tokens: 12_345,
+    usd: 0.5,
+    unpriced: name === "busy" ? 1 : 0,
+  });
   const at = await stand({
     "GET /apis/beige.dev/v1/agents": ({ response }) => json(response, { items: [agent("idle", "True"), agent("busy", "False")] }),
     "GET /api/agents/idle/sessions": ({ response }) => json(response, { sessions: [{ running: false }] }),
@@ -82,7 +89,7 @@ test("in a pipe it looks once: the busiest agent first, with what runs, what it 
     expect(lines.map((text) => text.split(/ {2,}/))).toEqual([
       ["requests at providers: scripted 3"],
       ["AGENT", "STATE", "SESSIONS", "TURNS", "LLM", "REQ/MIN", "TOKENS", "COST", "CPU", "MEMORY"],
-      ["busy", "ImageMissing", "2", "1", "3", "7", "12.3k", "$0.50", "-", "-"],
+      ["busy", "ImageMissing", "2", "1", "3", "7", "12.3k", "$0.50+", "-", "-"],
       ["idle", "ready", "1", "0", "0", "0", "0", "$0.00", "-", "-"],
     ]);
     const told = JSON.parse((await at.run(["top", "-o", "json"])).out) as { rows: { agent: string; turns: number }[] };

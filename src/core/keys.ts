@@ -45,6 +45,8 @@ export interface Keys {
   /** In force for the next request; whoever serves what runs cuts it. Throws `not_found`. */
   revoke(name: string): KeyShown;
   find(secret: string): KeyFound;
+  /** Whether the key with this name is still one: neither revoked nor expired. Cheap. */
+  good(name: string): boolean;
   /** Of the key with this name, at every request: cheap. */
   budget(name: string): Budget | undefined;
   /** Counts one request. Throws `exhausted` when the day's are used up. */

@@ -131,6 +131,7 @@ export function traffic(base: Foundation, options: DaemonOptions, engine: () => 
     audit,
     limiter,
     ledger: base.ledger,
+    goodKey: (name) => base.keys.good(name),
     onHealth: (name) => engine().wake({ kind: "Provider", namespace: "", name }),
     shelf,
     clock,

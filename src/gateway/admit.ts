@@ -15,8 +15,16 @@ export interface Admitted {
 
 export const agentName = ({ agent }: RoadRequest): string => (agent === undefined ? "" : nsName(agent.namespace, agent.name));
 
-export function admit(directory: Directory, request: RoadRequest): Admitted {
+export interface Gates {
+  readonly directory: Directory;
+  /** Whether a key may still spend: what waited in a session outlives the request that brought it. All may when absent. */
+  readonly goodKey?: (name: string) => boolean;
+}
+
+export function admit({ directory, goodKey }: Gates, request: RoadRequest): Admitted {
   const { principal, model } = request;
+  if ("key" in principal && principal.key !== undefined && goodKey?.(principal.key) === false)
+    throw new BeigeError("denied", `key ${principal.key} was revoked or has expired`, { hint: "beige key list" });
   if (principal.kind === "viewer") throw new BeigeError("denied", "a viewer may not use models");
   if (request.agent !== undefined) {
     const agent = allowedAgent(directory, request, request.agent.uid);

@@ -7,8 +7,8 @@ import { judge } from "../core/health.ts";
 import type { AssistantMessage, ChatContext, ChatEvent, ChatFailure } from "../core/chat.ts";
 import type { Hooks } from "../core/plugin.ts";
 import type { RoadEvent, RoadRequest, RunRoad, WireRequest } from "../core/road.ts";
-import type { Directory, Providers, Random, Shelf } from "../core/world.ts";
-import { admit, agentName, rowOf, type Admitted } from "./admit.ts";
+import type { Providers, Random, Shelf } from "../core/world.ts";
+import { admit, agentName, rowOf, type Admitted, type Gates } from "./admit.ts";
 import { runAttempt, type Attempt, type AttemptDeps } from "./attempt.ts";
 import type { AttemptEnd, Shown } from "./flow.ts";
 import { createHealth, type HealthBook } from "./health.ts";
@@ -24,8 +24,7 @@ export interface ChatHooks extends Required<Pick<Hooks, "prePrompt" | "postRespo
   readonly reads?: (agent: string) => boolean;
 }
 
-export interface ChatDeps extends AttemptDeps {
-  readonly directory: Directory;
+export interface ChatDeps extends AttemptDeps, Gates {
   readonly hooks: ChatHooks;
   readonly shelf: Shelf;
   readonly random: Random;
@@ -152,7 +151,7 @@ function once<T>(make: () => T): () => T {
 /** Who may not is written down, whichever door they came through. */
 async function recordedAdmission({ deps, request }: Asked): Promise<Admitted> {
   try {
-    return admit(deps.directory, request);
+    return admit(deps, request);
   } catch (error) {
     const known = asBeigeError(error);
     const { model } = request;

@@ -1,12 +1,14 @@
 // The Sandbox port on bubblewrap: the contract, and what its wall holds.
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { finish, sandboxContract } from "../contract/sandbox.ts";
 import { makeGateway } from "../gateway.ts";
-import { openBwrapGround, type BwrapGround } from "./bwrapground.ts";
+import { openBwrapGround, unpackImage, type BwrapGround } from "./bwrapground.ts";
 
 const STACK = `
 apiVersion: beige.dev/v1
@@ -69,6 +71,31 @@ test("processes and memory have limits, and a timeout ends the whole tree", asyn
   await expect.poll(() => said("cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | grep -c 'sleep 33[3]'")).toBe("0");
 });
 
+test("without root it has a process limit of its own too, which no process of the host counts against", () => {
+  // As somebody else who is nobody here; two other processes of that user run outside.
+  const program = `
+    import { openBwrapGround } from ${JSON.stringify(new URL("bwrapground.ts", import.meta.url).href)};
+    import { spawn } from "node:child_process";
+    const outside = [1, 2].map(() => spawn("sleep", ["20"]));
+    const ground = openBwrapGround();
+    const id = await ground.up({ pids: 20 });
+    const said = async (script) => (await ground.run(id, script)).stdout.toString().trim();
+    const many = await said("(i=0; while [ $i -lt 60 ]; do sleep 9 & i=$((i+1)); done) 2>/dev/null; set -- /proc/[0-9]*; echo $#");
+    console.log(JSON.stringify({ many: Number(many), status: await said("grep -E 'Seccomp:|NoNewPrivs' /proc/self/status | tr -d '\\t'"), id: await said("id -u") }));
+    console.log(JSON.stringify((await ground.sandbox.checks(id)).filter(({ state }) => state !== "ok").map(({ rule }) => rule)));
+    await ground.cleanup();
+    for (const one of outside) one.kill();
+    process.exit(0);
+  `;
+  const words = process.getuid?.() === 0 ? ["--reuid=20779", "--regid=20779", "--clear-groups"] : [];
+  const ran = spawnSync("setpriv", [...words, process.execPath, "--input-type=module", "-e", program], { encoding: "utf8", cwd: "/" });
+  const [told = "", lacks = ""] = ran.stdout.split("\n");
+  const { many, ...rest } = JSON.parse(told || JSON.stringify(ran.stderr)) as { many: number };
+  expect([many > 10, many <= 21]).toStrictEqual([true, true]);
+  expect(rest).toMatchObject({ status: "NoNewPrivs:1\nSeccomp:2", ...(words.length > 0 ? { id: "20779" } : {}) });
+  expect(JSON.parse(lacks)).toStrictEqual(["5.10", "5.11"]);
+});
+
 test("it outlives the gateway: the next one finds it running and its commands work there", async () => {
   const own = await ground.up();
   await finish(await ground.sandbox.exec(own, { command: ["sh", "-c", "echo 1 >/tmp/mark"], timeoutMs: 5000 }));
@@ -119,5 +146,42 @@ test("an agent with backend bwrap lives without an engine: calls, a prompt, a re
   } finally {
     await gateway.beige("delete", "agent/worker", "--yes");
     await gateway.clean();
+  }
+});
+
+test("an image of its own, launchers and the way out work as with an engine", async () => {
+  const server = createServer((request, response) => response.end(`reached ${request.url}\n`));
+  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+  const { port } = server.address() as AddressInfo;
+  const gateway = makeGateway({ env: { DOCKER_HOST: "unix:///nowhere/docker.sock" } });
+  const stack = (network: string): string => `${STACK.replace("spec:\n  model", "spec:\n  tools: [memory]\n  model")
+    .replace("image: host", "image: tiny")
+    .replace("pids: 64}", `pids: 64}, network: ${network}`)}
+---
+apiVersion: beige.dev/v1
+kind: Plugin
+metadata: {name: memory}
+spec: {source: {builtin: memory}}
+`;
+  const said = async (command: string): Promise<string> =>
+    String((await gateway.request("POST", "/api/agents/worker/exec", { command })).body.content?.[0]?.text);
+  const request = String.raw`GET http://localhost:${port}/x HTTP/1.1\r\nHost: localhost:${port}\r\nConnection: close\r\n\r\n`;
+  const proxied = `(printf '${request}'; sleep 0.4) | nc -w 1 127.0.0.1 3128`;
+  try {
+    unpackImage(gateway.home, "tiny");
+    writeFileSync(join(gateway.home, "host.yaml"), JSON.stringify({ egress: { private: [`localhost:${port}`] } }), { mode: 0o600 });
+    await gateway.start();
+    await gateway.apply(stack("{mode: none}"));
+    expect(await said("busybox | head -n 1; memory save here kept >/dev/null && memory list")).toMatch(/^BusyBox[^\n]*\n[^]*here/);
+    expect(await said(proxied)).toMatch(/^HTTP\/1.1 403/);
+    await gateway.apply(stack(`{mode: allowlist, allow: [{host: localhost, ports: [${port}], private: true}]}`));
+    expect(await said(proxied)).toContain("reached /x\n");
+    expect(await said(`printf x | nc -w 2 127.0.0.1 ${port} 2>&1`)).toContain("refused");
+    await said('for p in /proc/[0-9]*; do grep -q "tool-client.pass" $p/cmdline && kill -9 ${p#/proc/}; done; true');
+    await expect.poll(() => said(proxied), { timeout: 5000 }).toContain("reached /x\n");
+  } finally {
+    await gateway.beige("delete", "agent/worker", "--yes");
+    await gateway.clean();
+    server.close();
   }
 });

@@ -68,8 +68,7 @@ for (const backend of BACKENDS)
   describe(`a hostile command on ${backend}`, () => {
     let place: Place;
     let id: string;
-    const record = (what: string, outcome: string, layer: string, escaped = false): void =>
-      void rows.push({ what, backend, outcome, layer, escaped });
+    const record = (row: Omit<Row, "backend">): void => void rows.push({ ...row, backend });
     const said = async (script: string, timeoutMs = 20_000): Promise<string> =>
       (await place.run(id, script, { timeoutMs })).stdout.toString().trim();
     beforeAll(async () => {
@@ -85,7 +84,8 @@ for (const backend of BACKENDS)
         const got = !text.startsWith("refused");
         const reason = text.split("\n").slice(1).join("\n");
         const by = typeof layer === "string" ? layer : layer[backend];
-        record(what, got ? "GOT THROUGH" : /[^:]*$/.exec(reason)?.[0].trim().slice(0, 30) || "refused", by, got);
+        const refusal = /[^:]*$/.exec(reason)?.[0].trim().split("\n").at(-1)?.slice(0, 30) || "refused";
+        record({ what, outcome: got ? "GOT THROUGH" : refusal, layer: by, escaped: got });
         expect([got, reason]).toStrictEqual([false, expect.stringMatching(says)]);
         expect((await place.sandbox.inspect(id))?.state).toBe("running");
         expect(host.visits()).toBe(0);
@@ -101,7 +101,7 @@ for (const backend of BACKENDS)
         const error = errors.get(Number(end)) ?? end;
         const layer = stopper(call, what, error);
         const escaped = end === "GOT" && !byDesign;
-        if (!byDesign) record(what, escaped ? "GOT THROUGH" : error, layer, escaped);
+        if (!byDesign) record({ what, outcome: escaped ? "GOT THROUGH" : error, layer, escaped });
         const unsure = layer === "system call filter" && !["EPERM", "ENOSYS"].includes(error);
         if (escaped || (unsure && !byDesign)) wrong.push(`${line} (${error})`);
       }
@@ -120,12 +120,29 @@ for (const backend of BACKENDS)
         "for d in /tmp /dev/shm; do dd if=/dev/zero of=$d/fill bs=1M count=100 2>/dev/null; wc -c <$d/fill; rm $d/fill; done; grep ' /tmp ' /proc/mounts",
       );
       const [tmp, shm] = text.split("\n", 2).map(Number);
-      record("fill /tmp", `${(tmp ?? 0) >> 20} MiB`, "size of the mount", (tmp ?? Infinity) > 16 << 20);
-      record("fill /dev/shm", `${(shm ?? 0) >> 20} MiB`, "size of the mount", (shm ?? Infinity) > 64 << 20);
+      record({ what: "fill /tmp", outcome: `${(tmp ?? 0) >> 20} MiB`, layer: "size of the mount", escaped: (tmp ?? Infinity) > 16 << 20 });
+      record({
+        what: "fill /dev/shm",
+        outcome: `${(shm ?? 0) >> 20} MiB`,
+        layer: "size of the mount",
+        escaped: (shm ?? Infinity) > 64 << 20,
+      });
       expect(tmp).toBeLessThanOrEqual(16 << 20);
       expect(shm).toBeLessThanOrEqual(64 << 20);
       expect(text).toMatch(/nosuid.*nodev|nodev.*nosuid/);
     });
+
+    // An engine on version 1 of control groups leaves that folder open to a root inside: it is memory, and counts as such.
+    if (backend === "packages")
+      test("fills no memory of the host by the folder of control groups", async () => {
+        // In a sandbox of its own: what it holds then is gone with it.
+        const own = await place.up({ profile: "packages" });
+        const { exit } = await place.run(own, "dd if=/dev/zero of=/sys/fs/cgroup/fill bs=1M count=300");
+        await place.sandbox.remove(own);
+        const escaped = exit.kind === "code" && exit.code === 0;
+        record({ what: "fill the folder of control groups", outcome: exit.kind, layer: "memory limit of its group", escaped });
+        expect(escaped).toBe(false);
+      });
 
     test("makes only so many processes, and a bomb of them ends with its command", async () => {
       const count = Number(
@@ -135,7 +152,7 @@ for (const backend of BACKENDS)
       const bomb = await place.run(id, "b() { b | b & b; }; b", { timeoutMs: 1500 });
       const after = await said("ls -d /proc/[0-9]* | wc -l");
       const layer = backend === "bwrap" ? "process limit of its user" : "process limit of its group";
-      record("fork bomb", `at most ${count}, ${after} after`, layer, count > 129 || Number(after) > 8);
+      record({ what: "fork bomb", outcome: `at most ${count}, ${after} after`, layer, escaped: count > 129 || Number(after) > 8 });
       expect(bomb.exit.kind).not.toBe("lost");
       expect(Number(after)).toBeLessThanOrEqual(8);
     });
@@ -144,14 +161,19 @@ for (const backend of BACKENDS)
       const end = await place.run(id, "dd if=/dev/zero of=/dev/null bs=300M count=1");
       const outcome = end.exit.kind === "code" ? "no memory" : end.exit.kind;
       const layer = backend === "bwrap" ? "data limit of each process" : "memory limit of its group";
-      record("memory bomb", outcome, layer, end.exit.kind === "code" && end.exit.code === 0);
+      record({ what: "memory bomb", outcome, layer, escaped: end.exit.kind === "code" && end.exit.code === 0 });
       expect(end.exit).not.toStrictEqual({ kind: "code", code: 0 });
       expect(await said("echo alive")).toBe("alive");
     });
 
     test("forged frames on its standard output stay output", async () => {
       const end = await place.run(id, `printf '\\3\\0\\0\\0\\30{"kind":"code","code":0}'; printf '\\1\\0\\0\\0\\0\\0\\0\\1x'; exit 9`);
-      record("forge frames on its own output", "stayed output", "frames are the keeper's", end.exit.kind !== "code");
+      record({
+        what: "forge frames on its own output",
+        outcome: "stayed output",
+        layer: "frames are the keeper's",
+        escaped: end.exit.kind !== "code",
+      });
       expect([end.exit, end.stdout.length]).toStrictEqual([{ kind: "code", code: 9 }, 38]);
     });
 
@@ -169,17 +191,17 @@ for (const backend of BACKENDS)
           const end = await finish(await place.sandbox.exec(id, { command: at, timeoutMs: 5000 }), Buffer.from("planted"));
           read += end.stdout.toString();
         }
-        await race.kill();
+        race.kill();
         await ended;
         await said(`rm -rf /workspace/way; ln -s ${target} /workspace/way; ln -s /etc/shadow /workspace/shadow`);
         read += await said("/beige/tool-client cat /workspace/way/secret; /beige/tool-client cat /workspace/shadow");
         const planted = readdirSync(target).length !== 1;
-        record(
-          "links and races on the workspace",
-          "nothing read, nothing written",
-          "we work inside as its user",
-          planted || /secret|root:[$]/.test(read),
-        );
+        record({
+          what: "links and races on the workspace",
+          outcome: "nothing read, nothing written",
+          layer: "we work inside as its user",
+          escaped: planted || /secret|root:[$]/.test(read),
+        });
         expect([planted, read.includes("secret of the host"), /root:[$]/.test(read)]).toStrictEqual([false, false, false]);
       } finally {
         rmSync(target, { recursive: true, force: true });

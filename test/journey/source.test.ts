@@ -1,6 +1,6 @@
 // A git work tree under a Source, from the command line: good, broken and mended revisions, hands that interfere, and an emptied folder.
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -103,6 +103,28 @@ test("while it is broken, an object that somebody deletes comes back", async () 
   await until(() => get("agents", "three"), 10_000, "the agent is back");
   expect(ready(await get("sources", "stacks"))?.reason).toBe("InvalidRevision");
 });
+
+test.each([
+  ["a wrong field", () => agent("two", "b", "  tool: [x]\n")],
+  ["half a file", () => agent("two", "b").slice(0, 60)],
+  ["two files in one", () => `${agent("two", "b")}<<<<<<< HEAD\n${agent("two", "c")}`],
+  ["bytes that are no text", () => Buffer.from([0xff, 0xfe, 0x00, 0x61])],
+])(
+  "a gateway that is started on %s keeps the last good revision running and leaves the file alone (P111)",
+  async (_what, text) => {
+    const file = join(stacks, "two.yaml");
+    writeFileSync(file, text());
+    const before = readFileSync(file);
+    await gateway.kill();
+    await gateway.start();
+    await until(async () => ready(await get("sources", "stacks"))?.reason === "InvalidRevision", 10_000, "the revision is refused");
+    expect([await modelOf("one"), await modelOf("two")]).toEqual(["a", "a"]);
+    const status = await gateway.beige("status");
+    expect([status.code, status.out]).toEqual([1, expect.stringContaining("two.yaml")]);
+    expect(readFileSync(file)).toEqual(before);
+  },
+  40_000,
+);
 
 test("the next good commit is applied", async () => {
   put("two.yaml", agent("two", "b"));

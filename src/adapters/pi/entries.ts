@@ -10,9 +10,21 @@ const OWN = "beige.";
 type Fields = Readonly<Record<string, unknown>>;
 const isText = (value: unknown): boolean => typeof value === "string";
 const isId = (value: unknown): boolean => typeof value === "string" && /^[\w.-]+$/.test(value) && value.length <= ID_MAX;
-const isContent = (value: unknown): boolean =>
-  isText(value) ||
-  (Array.isArray(value) && value.every((part) => typeof part === "object" && part !== null && isText((part as Fields)["type"])));
+const isObject = (value: unknown): value is Fields => typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** Signatures and the like beside these are a provider's own. */
+const PARTS: Readonly<Record<string, (part: Fields) => boolean>> = {
+  text: (part) => isText(part["text"]),
+  thinking: (part) => isText(part["thinking"]),
+  image: (part) => isText(part["data"]) && isText(part["mimeType"]),
+  toolCall: (part) => isText(part["id"]) && isText(part["name"]) && isObject(part["arguments"]),
+};
+function isPart(part: unknown): boolean {
+  if (!isObject(part)) return false;
+  const type = part["type"];
+  return typeof type === "string" && Object.hasOwn(PARTS, type) && PARTS[type]?.(part) === true;
+}
+const isContent = (value: unknown): boolean => isText(value) || (Array.isArray(value) && value.every(isPart));
 
 const MESSAGES: Readonly<Record<string, (message: Fields) => boolean>> = {
   user: (message) => isContent(message["content"]),
@@ -25,30 +37,29 @@ const MESSAGES: Readonly<Record<string, (message: Fields) => boolean>> = {
     isText(message["provider"]) &&
     isText(message["model"]) &&
     isText(message["stopReason"]) &&
-    typeof message["usage"] === "object" &&
-    message["usage"] !== null,
+    isObject(message["usage"]),
   toolResult: (message) =>
     Array.isArray(message["content"]) && isContent(message["content"]) && isText(message["toolCallId"]) && isText(message["toolName"]),
 };
 
 function isMessage(value: unknown): boolean {
-  if (typeof value !== "object" || value === null) return false;
-  const role = (value as Fields)["role"];
-  return typeof role === "string" && Object.hasOwn(MESSAGES, role) && MESSAGES[role]?.(value as Fields) === true;
+  if (!isObject(value)) return false;
+  const role = value["role"];
+  return typeof role === "string" && Object.hasOwn(MESSAGES, role) && MESSAGES[role]?.(value) === true;
 }
 
 const ENTRIES: Readonly<Record<string, (entry: Fields) => boolean>> = {
   message: (entry) => isMessage(entry["message"]),
   thinking_level_change: (entry) => isText(entry["thinkingLevel"]),
   model_change: (entry) => isText(entry["provider"]) && isText(entry["modelId"]),
-  usage: (entry) => typeof entry["usage"] === "object" && entry["usage"] !== null,
+  usage: (entry) => isObject(entry["usage"]),
   compaction: (entry) => isText(entry["summary"]) && isId(entry["firstKeptEntryId"]) && typeof entry["tokensBefore"] === "number",
   branch_summary: (entry) => isText(entry["summary"]) && isText(entry["fromId"]),
   custom: (entry) => isText(entry["customType"]) && !String(entry["customType"]).startsWith(OWN),
   custom_message: (entry) => isText(entry["customType"]) && isContent(entry["content"]) && typeof entry["display"] === "boolean",
   context_edit: (entry) => isId(entry["targetId"]) && typeof entry["replacement"] === "object",
-  label: (entry) => isId(entry["targetId"]),
-  session_info: () => true,
+  label: (entry) => isId(entry["targetId"]) && (entry["label"] === undefined || isText(entry["label"])),
+  session_info: (entry) => entry["name"] === undefined || isText(entry["name"]),
 };
 
 /** Each has a form that the loop can read, an id of its own, and a parent that is there. Throws `invalid` naming the entry. */
@@ -56,8 +67,8 @@ export function checkEntries(given: readonly unknown[], known: Set<string>): rea
   if (given.length === 0 || given.length > ENTRIES_MAX) throw new BeigeError("invalid", `entries must have 1 to ${ENTRIES_MAX} entries`);
   const bad = (at: number, why: string): BeigeError => new BeigeError("invalid", `entries[${at}] ${why}`);
   return given.map((each, at) => {
-    if (typeof each !== "object" || each === null || Array.isArray(each)) throw bad(at, "must be an object");
-    const entry = each as Fields;
+    if (!isObject(each)) throw bad(at, "must be an object");
+    const entry = each;
     const { type, id, parentId, timestamp } = entry;
     if (typeof type !== "string" || !Object.hasOwn(ENTRIES, type)) throw bad(at, "has no type of a session entry");
     if (!isId(id)) throw bad(at, `needs an id of at most ${ID_MAX} letters and digits`);

@@ -52,10 +52,10 @@ function section(out: Output, title: string, rows: readonly (readonly [string, s
 function conditions(out: Output, object: Resource): string[] {
   const all = object.status?.conditions ?? [];
   if (all.length === 0) return [];
-  const text = all.map(
-    (each) =>
-      `${each.type}=${each.status}${each.type !== "Ready" && each.status === "True" && each.message !== "" ? ` (${oneLine(each.message)})` : ""}`,
-  );
+  // Ready's message is in the verdict; what is not the good state says why.
+  const told = ({ type, status, message }: (typeof all)[number]): boolean =>
+    type !== "Ready" && message !== "" && (status === "True") === (type !== "Hardened");
+  const text = all.map((each) => `${each.type}=${each.status}${told(each) ? ` (${oneLine(each.message)})` : ""}`);
   return [bold(out, "Conditions", text.join("   "))];
 }
 

@@ -3,7 +3,7 @@ import type { ObjectPlan, StackPlan } from "../../core/control.ts";
 import { SYMBOL } from "../../core/control.ts";
 import { oneLine } from "../output.ts";
 import { textDiff } from "./lines.ts";
-import { isEmpty } from "./plan.ts";
+import { isEmpty, isNew } from "./plan.ts";
 import { nameOf, valueText } from "./values.ts";
 
 /** GitHub cuts a comment at 65,536 characters. */
@@ -26,7 +26,7 @@ const fenced = (lines: readonly string[]): string[] => {
 
 function fieldDiff(plan: ObjectPlan): string[] {
   return plan.fields.flatMap((field) => {
-    const title = `  ${oneLine(field.path)}${plan.verb !== "create" && (field.path === plan.forces || field.forces === true) ? "   (forces replacement)" : ""}`;
+    const title = `  ${oneLine(field.path)}${!isNew(plan) && (field.path === plan.forces || field.forces === true) ? "   (forces replacement)" : ""}`;
     if (typeof field.before === "string" && typeof field.after === "string" && (field.before + field.after).includes("\n")) {
       return [title, ...textDiff(field.before, field.after).lines];
     }

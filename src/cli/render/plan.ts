@@ -66,6 +66,9 @@ function fieldLines(out: Output, field: FieldChange, width: number): string[] {
 const sessionsText = (plan: ObjectPlan): string =>
   plan.sessions === undefined || plan.sessions === 0 ? "" : `${plan.sessions} session${plan.sessions === 1 ? "" : "s"} open, kept`;
 
+/** An object that was not there: also one that takes over what runs without it. */
+export const isNew = (plan: ObjectPlan): boolean => plan.verb === "create" || plan.verb === "adopt";
+
 function objectLines(out: Output, plan: ObjectPlan): string[] {
   const why = plan.why.filter((each) => each !== "spec" && !(plan.verb === "create" && each === "missing"));
   const notes = [why.join(", "), sessionsText(plan)].filter(Boolean).join(", ");
@@ -73,7 +76,7 @@ function objectLines(out: Output, plan: ObjectPlan): string[] {
   const head = `${out.paint("bold", nameOf(plan.ref).padEnd(44))} ${out.paint(VERB_PAINT[plan.verb], verb.padEnd(20))} ${notes}`.trimEnd();
   const lines = [head];
   // A new object's fields are the manifest itself: named, not repeated.
-  if (plan.verb !== "create" && plan.verb !== "delete") {
+  if (!isNew(plan) && plan.verb !== "delete") {
     const width = fieldWidth(plan.fields);
     for (const field of plan.fields) lines.push(...fieldLines(out, field.path === plan.forces ? { ...field, forces: true } : field, width));
   }
@@ -92,7 +95,9 @@ export const isEmpty = (plan: StackPlan): boolean => plan.objects.every((each) =
 
 export const planLine = (plan: StackPlan): string => {
   const { create, update, replace, delete: gone } = plan.summary;
-  return `Plan: ${create} to create, ${update} to update, ${replace} to replace, ${gone} to delete.`;
+  const adopted = plan.objects.filter((each) => each.verb === "adopt").length;
+  const more = adopted === 0 ? "" : ` ${adopted} of those to create ${adopted === 1 ? "takes" : "take"} over what is there.`;
+  return `Plan: ${create} to create, ${update} to update, ${replace} to replace, ${gone} to delete.${more}`;
 };
 
 export const count = (n: number, word: string): string => `${n} ${word}${n === 1 ? "" : "s"}`;

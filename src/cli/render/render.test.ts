@@ -72,6 +72,21 @@ test("nothing to do is one sentence", () => {
   );
 });
 
+test("an object that takes over a running container is new: its fields are not repeated, and nothing is said to force a replacement", () => {
+  const fields = [{ path: "sandbox", after: { image: "a" }, forces: true }];
+  const plan = stack(one("a", "adopt", { fields, actions: ["take over container beige-a"] }));
+  expect(renderPlan(paper(), { ...plan, summary: { ...plan.summary, create: 1 } })).toBe(
+    [
+      "+ create   ~ update   - delete   ⇐ adopt",
+      `${"agent/a".padEnd(44)} ⇐ adopt`,
+      "    take over container beige-a",
+      "Plan: 1 to create, 0 to update, 0 to replace, 0 to delete. 1 of those to create takes over what is there.",
+      "",
+    ].join("\n"),
+  );
+  expect(renderMarkdown(plan, how)).not.toContain("forces replacement");
+});
+
 test("without a UTF-8 locale a plan is ASCII", () => {
   const shown = renderPlan(paper({ unicode: false }), stack(one("a", "adopt", { fields: [{ path: "x", before: 1, after: 2 }] })));
   // eslint-disable-next-line no-control-regex -- the range is what is tested
@@ -248,6 +263,9 @@ test("describe starts with the verdict", () => {
   };
   expect(renderDescribe(paper(), described, Date.parse("2026-01-01T02:00:00Z"))).toMatchSnapshot();
   const managedFields = [{ manager: "apply/default" }, { manager: "source/stacks" }, { manager: "edit" }];
+  const hardened = { type: "Hardened", status: "False", reason: "HostLacks", message: "this machine lacks AppArmor" };
+  const soft = { ...described, object: { ...object, status: { ...object.status, conditions: [hardened] } } } as never;
+  expect(renderDescribe(paper(), soft, 0)).toContain("Hardened=False (this machine lacks AppArmor)");
   const owned = { ...described, object: { ...described.object, metadata: { ...described.object.metadata, managedFields } } } as never;
   const sources = new Map([["stacks", "main@3f9c2a1"]]);
   expect(renderDescribe(paper(), Object.assign(owned, { sources }), 0)).toMatch(/^Owned by {5}set default, source\/stacks main@3f9c2a1$/m);

@@ -9,6 +9,10 @@ export function tokensText(tokens: number): string {
   return `${value.toFixed(1)}${unit}`;
 }
 
+/** What was used where not every model has a price: a part, or nothing that is known. */
+export const costText = (usd: number, unpriced: number): string =>
+  unpriced > 0 && usd === 0 ? "unknown" : `${usdText(usd)}${unpriced > 0 ? "+" : ""}`;
+
 /** `$4.98 of $5.00 a day (99 %)`. */
 export function budgetText(line: BudgetLine): string {
   const share = line.limit === 0 ? "" : ` (${Math.floor(((line.spent + line.reserved) / line.limit) * 100)} %)`;

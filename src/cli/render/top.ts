@@ -1,7 +1,6 @@
 // The table of `beige top`: one row an agent, busiest first. Pure.
-import { usdText } from "../../core/budget.ts";
 import { oneLine, type Output } from "../output.ts";
-import { tokensText } from "./spend.ts";
+import { costText, tokensText } from "./spend.ts";
 import { drawTable } from "./table.ts";
 
 export interface TopRow {
@@ -17,6 +16,8 @@ export interface TopRow {
   /** Since midnight, UTC. */
   readonly tokens: number;
   readonly usd: number;
+  /** Requests to models without a price. */
+  readonly unpriced: number;
   /** Of one processor; absent where it cannot be read. */
   readonly cpuPercent?: number;
   readonly memoryBytes?: number;
@@ -51,7 +52,7 @@ const cells = (row: TopRow): readonly string[] => [
   String(row.requests),
   String(row.requestsPerMinute),
   tokensText(row.tokens),
-  usdText(row.usd),
+  costText(row.usd, row.unpriced),
   row.cpuPercent === undefined ? "-" : `${row.cpuPercent.toFixed(1)}%`,
   row.memoryBytes === undefined ? "-" : bytesText(row.memoryBytes),
 ];

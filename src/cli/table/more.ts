@@ -68,7 +68,7 @@ export const MORE: readonly Verb[] = [
   },
   {
     name: "key revoke",
-    summary: "a key is refused from its next request on",
+    summary: "a key is refused from its next request on, and what it runs is cut",
     args: "NAME",
     takes: [1, 1],
     flags: [],

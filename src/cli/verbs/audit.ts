@@ -66,8 +66,15 @@ const cells = (context: Context, row: AuditRow): readonly string[] => [
   oneLine(row.decision),
   outcomeOf(row),
   row.durationMs === undefined ? "" : String(Math.round(row.durationMs)),
-  valueText((row.args ?? []).join(" "), 200) + (row.error === undefined ? "" : `   ${oneLine(row.error)}`),
+  saidOf(row),
 ];
+
+/** Prompts and requests to models have no arguments. */
+function saidOf(row: AuditRow): string {
+  const args = (row.args ?? []).join(" ");
+  const error = row.error === undefined ? "" : oneLine(row.error);
+  return [args === "" ? "" : valueText(args, 200), error].filter(Boolean).join("   ");
+}
 
 /** From the newest segment backwards, until there are enough. */
 async function lastOf(

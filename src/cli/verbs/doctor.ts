@@ -118,7 +118,7 @@ async function policy(context: Context): Promise<readonly Finding[]> {
     return [{ name: "host.yaml", state: "problem", message: "can be read or written by others: it is not used", fix: `chmod 600 ${path}` }];
   const { readHost } = await import("../hostfile.ts");
   try {
-    return [{ name: "host.yaml", state: "ok", message: `${readHost(context.home).secrets.length} secrets` }];
+    return [{ name: "host.yaml", state: "ok", message: count(readHost(context.home).secrets.length, "secret") }];
   } catch (error) {
     return [
       { name: "host.yaml", state: "problem", message: error instanceof Error ? error.message : String(error), fix: "beige secret list" },

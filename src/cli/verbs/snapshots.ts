@@ -4,6 +4,7 @@ import { confirm } from "../ask.ts";
 import { type Context, type Input, on, type Run, word } from "../flags.ts";
 import { agentName } from "../names.ts";
 import { clean, oneLine } from "../output.ts";
+import { count } from "../render/plan.ts";
 import { drawTable } from "../render/table.ts";
 import { whenText } from "../render/values.ts";
 
@@ -31,7 +32,7 @@ export const create: Run = async (context, input) => {
   else {
     await context.out.write(`${oneLine(made.id)}\n`);
     const skipped = made.skipped === 0 ? "" : `, ${made.skipped} sockets and pipes left out`;
-    context.out.note(`${made.files} files, ${size(made.bytes)}, ${size(made.copied)} of it copied${skipped}`);
+    context.out.note(`${count(made.files, "file")}, ${size(made.bytes)}, ${size(made.copied)} of it copied${skipped}`);
   }
   return 0;
 };

@@ -107,6 +107,7 @@ async function rowOf(
     requestsPerMinute: told.minute.items.find((line) => line.name === name)?.requests ?? 0,
     tokens: day?.tokens ?? 0,
     usd: day?.usd ?? 0,
+    unpriced: day?.unpriced ?? 0,
     ...(now !== undefined && { memoryBytes: now.memoryBytes }),
     ...(now !== undefined && before !== undefined && { cpuPercent: Math.max(0, (100 * (now.cpuMs - before.cpuMs)) / spanMs) }),
   };

@@ -1,11 +1,10 @@
 // beige usage: what was spent in a time, by agent, model, provider, key or session, and how the budgets stand.
-import { usdText } from "../../core/budget.ts";
 import type { BudgetLine, UsageLine, UsageReport } from "../../core/ledger.ts";
 import { BeigeError } from "../../core/errors.ts";
 import { milliseconds } from "../duration.ts";
 import { type Context, type Input, type Run, word } from "../flags.ts";
 import { oneLine, type Output } from "../output.ts";
-import { budgetText, tokensText } from "../render/spend.ts";
+import { budgetText, costText, tokensText } from "../render/spend.ts";
 import { drawTable } from "../render/table.ts";
 
 const YEAR_MS = 366 * 86_400_000;
@@ -26,14 +25,13 @@ const HEADERS = ["REQUESTS", "INPUT", "OUTPUT", "CACHED", "COST"];
 const RIGHT = [false, true, true, true, true, true];
 
 function rowOf(line: UsageLine): readonly string[] {
-  const cost = line.unpriced > 0 && line.usd === 0 ? "unknown" : `${usdText(line.usd)}${line.unpriced > 0 ? "+" : ""}`;
   return [
     oneLine(line.name),
     String(line.requests),
     tokensText(line.input),
     tokensText(line.output),
     tokensText(line.cacheRead + line.cacheWrite),
-    cost,
+    costText(line.usd, line.unpriced),
   ];
 }
 

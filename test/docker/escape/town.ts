@@ -74,8 +74,9 @@ async function foreign(gateway: Gateway, run: Run, backend: Backend): Promise<bo
   expect(answers).toStrictEqual([expect.stringContaining(key), expect.stringContaining("Permission denied")]);
   const rows = readFileSync(join(gateway.home, "logs/audit.jsonl"), "utf8")
     .split("\n")
-    .filter((line) => line.includes(key) && line.includes('"plugin_tool"'))
-    .map((line) => JSON.parse(line) as { agent: string; session?: string });
+    .filter((line) => line.includes(key))
+    .map((line) => JSON.parse(line) as { agent: string; tool: string; args: readonly string[]; session?: string })
+    .filter(({ tool, args }) => tool === "memory" && args[1] === key);
   return rows.length === 0 || rows.some((row) => row.agent !== backend || row.session !== undefined);
 }
 
