@@ -38,9 +38,9 @@ export function foundation(options: DaemonOptions, version: string) {
   const redact = (text: string): string => secrets.redact(text);
   const log = createLog({ file: join(logs, "gateway.log"), stderr: options.foreground, redact });
   const store = openStore({ home, clock: systemClock, random: systemRandom, log });
-  // The store's lock makes this process the only writer of the chains.
   const { metrics, watch } = metricsOf(store);
   const goesOn = (call: string): boolean => isKept(store.shelf, call);
+  // The store's lock makes this process the only writer of the chains.
   const chain = (name: string) =>
     metered(createAudit({ path: join(logs, `${name}.jsonl`), clock: systemClock, redact, log, closeOpen: true, goesOn }), name, metrics);
   const keys = createKeys({ shelf: store.shelf, clock: systemClock, random: systemRandom });

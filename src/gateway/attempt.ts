@@ -4,32 +4,19 @@ import { asBeigeError, BeigeError } from "../core/errors.ts";
 import { inputTokens, reserved } from "../core/estimate.ts";
 import { NO_USAGE } from "../core/usage.ts";
 import type { Audit, AuditCall } from "../core/audit.ts";
-import type { ChatContext, ChatEvent, ChatOptions, Llm, Usage } from "../core/chat.ts";
+import type { ChatContext, ChatEvent, ChatOptions, Llm } from "../core/chat.ts";
 import type { Provider } from "../core/resource.ts";
 import type { Ledger, Relay, RelayEvent, Spend, WireRequest } from "../core/road.ts";
 import type { Clock, Log, Secrets } from "../core/world.ts";
 import type { ModelFacts } from "../../schemas/types.ts";
 import { limited } from "./deadline.ts";
-import { failedWith, newFlow, outcomeOf, take, used, type AttemptEnd, type Flow, type Shown, type Times } from "./flow.ts";
+import { failedWith, newFlow, outcomeOf, take, used, type AttemptEnd, type Flow, type Shown } from "./flow.ts";
 import type { Limiter, Slot } from "./limiter.ts";
 import { targetOf, tidy } from "./target.ts";
 import { veilOf } from "./veil.ts";
 
 /** How long a provider's last word, with its usage, is waited for after the reader has left. */
 const LAST_WORD_MS = 100;
-
-/** One attempt that is over, for whoever counts. */
-export interface AttemptSeen {
-  readonly call: string;
-  readonly row: AuditCall;
-  readonly provider: string;
-  readonly model: string;
-  readonly wire: boolean;
-  readonly outcome: "ok" | "failed" | "cut" | "timeout" | "cancelled";
-  readonly status?: number;
-  readonly usage: Usage;
-  readonly times: Times;
-}
 
 export interface AttemptDeps {
   readonly llm: (api: string) => Llm;
@@ -41,8 +28,6 @@ export interface AttemptDeps {
   readonly limiter: Limiter;
   readonly clock: Clock;
   readonly log: Log;
-  /** Hears of every attempt at its end; must not throw. */
-  readonly seen?: (attempt: AttemptSeen) => void;
 }
 
 export interface Attempt {
@@ -246,19 +231,6 @@ function closed(deps: AttemptDeps, { attempt, flow, slot }: Running, { end, dura
   }
   // Not waited for: the row is in line, and the reader's last event need not wait for other people's disk writes.
   deps.audit.end(call, attempt.row, outcomeOf(flow, end, times)).catch((error: unknown) => lost("audit row lost", error));
-  if (deps.seen === undefined) return;
-  const status = end === undefined || end.end === "answered" ? undefined : end.failure.status;
-  deps.seen({
-    call,
-    row: attempt.row,
-    provider: flow.target.provider,
-    model: flow.target.model.id,
-    wire: flow.wire !== undefined,
-    outcome: end === undefined ? "cancelled" : end.end === "answered" ? "ok" : flow.late ? "timeout" : end.end,
-    ...(status === undefined ? {} : { status }),
-    usage,
-    times,
-  });
 }
 
 /** The same events, but an abort is felt at once, whatever the source does about it. */
