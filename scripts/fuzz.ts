@@ -1,4 +1,4 @@
-// `npm run fuzz [-- SECONDS]`: bends recorded streams of the supervisor's protocol, both ways; a stream that breaks something joins the corpus.
+// `npm run fuzz [-- SECONDS]`: bends recorded streams of the supervisor's protocol, so long each way; a stream that breaks something joins the corpus.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -24,8 +24,8 @@ if (word === "record") {
   };
   try {
     const binary = hasCompiler() ? buildSanitized(folder) : guestPath();
-    say("supervisor", await fuzzSupervisor(binary, seconds / 2, seed));
-    say("gateway", await fuzzGateway(seconds / 2, seed));
+    say("supervisor", await fuzzSupervisor(binary, seconds, seed));
+    say("gateway", await fuzzGateway(seconds, seed));
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

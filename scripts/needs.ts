@@ -21,3 +21,14 @@ export function terminal(): Step {
   const install = "command -v tmux >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends tmux >/dev/null; }";
   return ["a terminal for the tests of the terminal", "sh", ["-c", install]];
 }
+
+/** Prometheus' own checker of metrics, kept beside the modules: its package would start a server. */
+export function promtool(): Step {
+  const cache = "node_modules/.cache/promtool";
+  const install =
+    `command -v promtool >/dev/null || test -x ${cache}/promtool || { ` +
+    `rm -rf ${cache} && mkdir -p ${cache} && cd ${cache} && ` +
+    "{ apt-get download -qq prometheus || { apt-get update -qq && apt-get download -qq prometheus; }; } && " +
+    "dpkg -x prometheus_*.deb whole && mv whole/usr/bin/promtool . && rm -r whole prometheus_*.deb; }";
+  return ["promtool for the test of the metrics", "sh", ["-c", install]];
+}

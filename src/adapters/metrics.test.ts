@@ -7,7 +7,7 @@ import { createMetrics } from "./metrics.ts";
 import { metered } from "./metrics/audit.ts";
 
 const levels: Levels = { slots: [{ provider: "p", used: 2, waiting: 1, limit: 4 }], sessions: { open: 3, busy: 1 } };
-const promtool = ["promtool", "/usr/local/bin/promtool"].find((path) => spawnSync(path, ["--version"]).status === 0);
+const promtool = ["promtool", "node_modules/.cache/promtool/promtool"].find((path) => spawnSync(path, ["--version"]).status === 0);
 
 const NAME = /^[a-zA-Z_:][a-zA-Z0-9_:]*$/;
 const SAMPLE = /^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{((?:[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\[\\"n])*",?)*)\})? (\S+)$/;
