@@ -9,6 +9,8 @@ export interface Goal {
   readonly token: string;
   /** Before the slash of the model's name. */
   readonly provider: string;
+  /** More of them, each with its line end. */
+  readonly headers?: string;
 }
 
 export interface Job {
@@ -50,7 +52,7 @@ function requestOf({ goal, model, stream }: Job): Buffer {
     ...(stream ? { stream: true, stream_options: { include_usage: true } } : {}),
   });
   const host = typeof goal.to === "number" ? `127.0.0.1:${goal.to}` : "localhost";
-  const head = `POST ${goal.path} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${goal.token}\r\nContent-Type: application/json\r\n`;
+  const head = `POST ${goal.path} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${goal.token}\r\nContent-Type: application/json\r\n${goal.headers ?? ""}`;
   return Buffer.from(`${head}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
 }
 

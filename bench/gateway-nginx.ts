@@ -10,6 +10,7 @@ import type { Goal } from "./gateway-load.ts";
 import { pin } from "./gateway-rig.ts";
 
 export interface Peer {
+  readonly name: string;
   readonly goal: Goal;
   /** Of the process that works. */
   readonly pid: number;
@@ -30,7 +31,7 @@ http {
 }
 `;
 
-const freePort = (): Promise<number> =>
+export const freePort = (): Promise<number> =>
   new Promise((done) => {
     const server = createServer().listen(0, "127.0.0.1", () => {
       const { port } = server.address() as { port: number };
@@ -60,5 +61,5 @@ export async function startNginx(direct: Goal): Promise<Peer | undefined> {
   const pid = workerOf(master);
   if (pid === 0) throw new Error("nginx does not start");
   pin(pid);
-  return { goal: { ...direct, to: port }, pid };
+  return { name: "nginx", goal: { ...direct, to: port }, pid };
 }

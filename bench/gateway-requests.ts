@@ -38,13 +38,15 @@ async function rounds(rig: Rig, goal: Goal, pid: number): Promise<Busy> {
   return { cpu: of("cpu"), rate: of("rate"), raw: of("raw") };
 }
 
-export async function requests(rig: Rig, nginx: Peer | undefined): Promise<readonly Line[]> {
+export async function requests(rig: Rig, peers: readonly Peer[]): Promise<readonly Line[]> {
   await rig.run(job(rig.ours, "whole", WARM_REQUESTS));
   const ours = await rounds(rig, rig.ours, rig.gateway.pid());
-  const peer = nginx === undefined ? undefined : await rounds(rig, nginx.goal, nginx.pid);
+  const theirs: (Busy & { readonly name: string })[] = [];
+  for (const { name, goal, pid } of peers) theirs.push({ name, ...(await rounds(rig, goal, pid)) });
   const alone = await rig.run(job(rig.direct, "whole", BUSY_REQUESTS));
   const straight = `without a gateway ${Math.round((BUSY_REQUESTS / alone.ms) * 1000)}`;
-  const beside = (key: "cpu" | "rate", digits: number): string => (peer === undefined ? "" : `; nginx ${peer[key].toFixed(digits)}`);
+  const beside = (key: "cpu" | "rate", digits: number): string =>
+    theirs.map((peer) => `; ${peer.name} ${peer[key].toFixed(digits)}`).join("");
   const shared = `${Math.round(ours.raw)} with the time that others had the core`;
   return [
     within({ line: "a request: processor time", unit: "ms", limit: 0.7, note: `${BUSY_ROUNDS} rounds${beside("cpu", 3)}` }, ours.cpu),
@@ -57,13 +59,13 @@ export async function requests(rig: Rig, nginx: Peer | undefined): Promise<reado
       },
       ours.rate,
     ),
-    ...(await added(rig, nginx)),
+    ...(await added(rig, peers)),
   ];
 }
 
 /** A provider that takes its time: the gateway is not at its limit, and what it adds is its own doing. */
-async function added(rig: Rig, nginx: Peer | undefined): Promise<readonly Line[]> {
-  const goals = [rig.direct, rig.ours, ...(nginx === undefined ? [] : [nginx.goal])];
+async function added(rig: Rig, peers: readonly Peer[]): Promise<readonly Line[]> {
+  const goals = [rig.direct, rig.ours, ...peers.map(({ goal }) => goal)];
   const rounds = goals.map((): Done["took"][] => []);
   const pid = rig.gateway.pid();
   let waited = 0;
@@ -81,8 +83,8 @@ async function added(rig: Rig, nginx: Peer | undefined): Promise<readonly Line[]
     (rounds[index] ?? []).map((took, i) => quantile(took, part) - quantile(rounds[0]?.[i] ?? [], part));
   const core = `${(waited / CALM_ROUNDS / CALM_REQUESTS).toFixed(2)} ms a request others had the core`;
   const line = (part: number, limit: number): Line => {
-    const peer = nginx === undefined ? "" : `; nginx ${median(over(2, part)).toFixed(2)}`;
-    const note = `${CALM_ROUNDS} rounds, ${Math.min(...over(1, part)).toFixed(2)} in the quietest; ${core}${peer}`;
+    const theirs = peers.map(({ name }, index) => `; ${name} ${median(over(index + 2, part)).toFixed(2)}`).join("");
+    const note = `${CALM_ROUNDS} rounds, ${Math.min(...over(1, part)).toFixed(2)} in the quietest; ${core}${theirs}`;
     return within({ line: `a request: added, p${part * 100} at ${CLIENTS} clients`, unit: "ms", limit, note }, median(over(1, part)));
   };
   return [line(0.5, 1), line(0.99, 5)];

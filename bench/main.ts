@@ -15,6 +15,7 @@ import type { Line } from "./measure.ts";
 import { plane } from "./plane.ts";
 import { storing } from "./store.ts";
 import { supervising } from "./supervisor.ts";
+import { warming } from "./warm.ts";
 
 interface Ground {
   /** Folder of the installed program. */
@@ -29,6 +30,7 @@ const PARTS: Readonly<Record<string, (ground: Ground) => Promise<readonly Line[]
   cli: async ({ program, fleet }) => [await version(program()), ...(await noopApply(await fleet(), program()))],
   exec: async ({ fleet }) => execution(await fleet()),
   supervisor: () => supervising(),
+  warm: ({ program }) => warming(program()),
   egress: ({ program }) => leaving(program()),
   idle: async ({ fleet }) => idle(await fleet()),
   plane: ({ program, fleet }) => plane(program(), fleet),

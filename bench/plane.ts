@@ -1,4 +1,5 @@
 // What the control plane takes when nothing or much changes: plans, watches, Sources, and kubectl.
+import { composeUp } from "./compose.ts";
 import type { Fleet } from "./fleet.ts";
 import { kubectlApply } from "./kubectl.ts";
 import type { Line } from "./measure.ts";
@@ -10,6 +11,5 @@ export async function plane(program: string, fleet: () => Promise<Fleet>): Promi
   // First those that need a quiet machine and no containers.
   const alone = [...(await largePlan(program)), await fanOut(program), await settling(program)];
   const twenty = await fleet();
-  console.error("plane: docker-compose up of the same 20 containers is not measured");
-  return [await noopPlan(twenty), ...alone, ...(await kubectlApply(twenty))];
+  return [await noopPlan(twenty), ...alone, ...(await composeUp(twenty, program)), ...(await kubectlApply(twenty))];
 }

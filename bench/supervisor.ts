@@ -13,7 +13,9 @@ const MIB = BYTES / 1024 / 1024;
 const AT_ONCE = 32;
 const SETTLE_MS = 25;
 const COMMANDS = 640;
-const BIG = ["head", "-c", String(BYTES), "/dev/zero"];
+/** A program that is quick itself: a tiny shell's `head` takes longer for these bytes than all that carries them. */
+const BLOCK = 65_536;
+const BIG = ["dd", "if=/dev/zero", `bs=${BLOCK}`, `count=${BYTES / BLOCK}`, "status=none"];
 
 interface Box {
   readonly ground: Ground;
@@ -76,15 +78,15 @@ async function rate(box: Box): Promise<Line> {
   );
 }
 
-/** The engine copies every byte of both, so that this cannot be much faster than the floor. */
+/** The supervisor's own connection goes past the engine, which copies every byte of the floor. */
 async function big(box: Box): Promise<Line> {
   const pair = await interleaved(
-    { turns: 5, warmUp: 1 },
+    { turns: 15, warmUp: 2 },
     () => timed(() => command(box, BIG, BYTES)),
     () => timed(() => bare(box, BIG, BYTES)),
   );
   const [value, floor] = [(MIB / pair.value) * 1000, (MIB / pair.floor) * 1000];
-  const note = "floor: the same by docker exec; the engine's own copies limit both";
+  const note = `dd bs=${BLOCK}; floor: the same by docker exec; median of ${pair.turns} ratios`;
   const ratio = 1 / pair.ratio;
   return { line: `supervisor: ${MIB} MiB of output`, unit: "MiB/s", value, floor, ratio, limit: 3, least: true, met: ratio >= 3, note };
 }

@@ -42,12 +42,68 @@ if (major < 24) {
 } else {
   // What is compiled is kept, in a folder that only this user can write; no home is made for it.
   var home = process.env.BEIGE_HOME || path.join(require("os").homedir(), ".beige");
-  if (fs.existsSync(home)) require("module").enableCompileCache(path.join(home, "cache"));
+  var kept = fs.existsSync(home) ? path.join(home, "cache") : "";
+  if (kept !== "") require("module").enableCompileCache(kept);
   // A clone runs its sources, so that an old build is never taken for them; a package has none.
-  if (!fs.existsSync(source)) require(built);
+  if (!fs.existsSync(source)) run(kept);
   else
     import(require("url").pathToFileURL(source).href).catch(function (error) {
       console.error("error: beige cannot start: " + (error && error.stack ? error.stack : error));
       process.exitCode = 70;
     });
+}
+
+/** Runs the built program. Node itself keeps what is compiled before a file runs; for a frequent verb all is kept that it needed. */
+function run(folder) {
+  var verb = /^(apply|describe|diff|events|get|logs|status|wait)$/.exec(process.argv[2] || "");
+  var text = verb === null || folder === "" ? "" : fs.readFileSync(built, "utf8");
+  // The build's own digest: what was compiled from another text is never run as this one.
+  var digest = /^\/\/ ([0-9a-f]{64})\n/.exec(text.slice(0, 80));
+  if (digest === null) {
+    require(built);
+    return;
+  }
+  var vm = require("vm");
+  var file = path.join(folder, "cli-" + verb[1]);
+  var mark = Buffer.from([digest[1], process.version, process.arch, built].join(" ") + "\n");
+  var data = read(file, mark);
+  var script = new vm.Script("(function (exports, require, module, __filename, __dirname) {" + text + "\n})", {
+    filename: built,
+    cachedData: data,
+  });
+  if (data === undefined || script.cachedDataRejected)
+    process.on("exit", function () {
+      write(file, Buffer.concat([mark, script.createCachedData(), mark]));
+    });
+  // What is compiled here cannot import by itself.
+  var ownImport = function (name) {
+    return import(name.charAt(0) === "." ? require("url").pathToFileURL(path.join(path.dirname(built), name)).href : name);
+  };
+  var made = { exports: {}, ownImport: ownImport };
+  script.runInThisContext()(made.exports, require("module").createRequire(built), made, built, path.dirname(built));
+}
+
+/** Marked at both ends: a disk that lost its power may have kept a part. */
+function read(file, mark) {
+  try {
+    var bytes = fs.readFileSync(file);
+    var end = bytes.length - mark.length;
+    var whole = end > mark.length && bytes.subarray(0, mark.length).equals(mark) && bytes.subarray(end).equals(mark);
+    return whole ? bytes.subarray(mark.length, end) : undefined;
+    // eslint-disable-next-line no-unused-vars -- old Nodes do not read it without the name
+  } catch (error) {
+    return undefined;
+  }
+}
+
+/** Whole or not at all. A disk that takes nothing costs a few milliseconds the next time. */
+function write(file, bytes) {
+  var fresh = file + "." + process.pid;
+  try {
+    fs.writeFileSync(fresh, bytes, { mode: 384, flag: "wx" });
+    fs.renameSync(fresh, file);
+    // eslint-disable-next-line no-unused-vars -- old Nodes do not read it without the name
+  } catch (error) {
+    fs.rmSync(fresh, { force: true });
+  }
 }

@@ -37,6 +37,7 @@ export function createBackends({ docker, bwrap, needsDocker }: Backends): Sandbo
     rejoin: async (id, key, signal) => of(id).rejoin?.(id, key, signal),
     checks: async (id, signal) => (await of(id).checks?.(id, signal)) ?? [],
     lacks: (id) => of(id).lacks?.(id) ?? [],
+    ...(docker.builds === undefined ? {} : { builds: docker.builds }),
     logs: (id, lines, signal) => of(id).logs(id, lines, signal),
     watch: async (on, signal) => {
       const down = (error: Error): void => {

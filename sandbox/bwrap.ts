@@ -2,12 +2,14 @@
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { BeigeError } from "../src/core/errors.ts";
-import type { Sandbox, SandboxCheck, SandboxHint, SandboxSpec } from "../src/core/sandbox.ts";
+import type { Sandbox, SandboxHint, SandboxSeen, SandboxSpec } from "../src/core/sandbox.ts";
 import { LABEL } from "../src/core/sandbox.ts";
 import type { Clock, Log } from "../src/core/world.ts";
+import { checksOf, lacksOf } from "./bwrap/checks.ts";
+import { openGroups, type Groups } from "./bwrap/group.ts";
 import { openPipes } from "./bwrap/pipes.ts";
-import { countsProcesses, dataLimit, end, isFiltered, launch, limit } from "./bwrap/process.ts";
-import { isAlive, openRecords, seenOf, type Kept } from "./bwrap/record.ts";
+import { end, launch, limit } from "./bwrap/process.ts";
+import { isAlive, openRecords, seenOf, type Run } from "./bwrap/record.ts";
 import { HOST_IMAGE, imageId } from "./bwrap/words.ts";
 import { checkWords } from "./docker/exec.ts";
 import { createResident } from "./resident.ts";
@@ -15,15 +17,13 @@ import type { KeptOptions } from "./resident/kept.ts";
 
 /** How soon the end of a sandbox is noticed that another gateway started. */
 const LOOK_MS = 1000;
-/** What no sandbox of this kind has, in the words of the condition. */
-const LACKS = ["processor limit", "memory limit for a whole sandbox"] as const;
-const lacks = (): readonly string[] => (countsProcesses() ? LACKS : [...LACKS, "process limit"]);
-
 export interface BwrapOptions {
   readonly home: string;
   readonly guest: string;
   readonly epoch: number;
   readonly kept?: KeptOptions;
+  /** Another's than this host's. */
+  readonly groups?: Groups;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -46,6 +46,7 @@ function refuse(spec: SandboxSpec): void {
 export function createBwrap(options: BwrapOptions): Sandbox {
   const { home, clock, log } = options;
   const records = openRecords(home);
+  const groups = options.groups ?? openGroups({ home, clock });
   const watchers = new Set<(hint: SandboxHint) => void>();
   const hint = (id: string, action: string, labels = records.read(id)?.spec.labels ?? {}): void => {
     for (const tell of watchers) tell({ id, labels, action });
@@ -63,7 +64,10 @@ export function createBwrap(options: BwrapOptions): Sandbox {
     clock,
     log,
   });
-  const all = () => records.ids().flatMap((id) => seenOf(records, id) ?? []);
+  const seen = (id: string): SandboxSeen | undefined => seenOf(records, id, (one) => groups.kills(one));
+  const all = () => records.ids().flatMap((id) => seen(id) ?? []);
+  /** Of the running one what was given to it, else what this host would give. */
+  const holds = (run: Run | undefined) => (isAlive(run) ? (run.holds ?? []) : groups.holds());
   const change = (id: string, spec: Partial<SandboxSpec>): SandboxSpec => {
     const record = records.get(id);
     records.write(id, { ...record, spec: { ...record.spec, ...spec } });
@@ -71,17 +75,25 @@ export function createBwrap(options: BwrapOptions): Sandbox {
   };
   const stop = async (id: string, graceMs: number): Promise<void> => {
     await end(records, clock, { id, graceMs });
+    await groups.remove(id);
     hint(id, "die");
   };
   return {
-    ping: () => Promise.resolve({ version: "bwrap", liveRestore: true, cgroup: 2, rootless: process.getuid?.() !== 0, lacks: lacks() }),
+    ping: () =>
+      Promise.resolve({
+        version: "bwrap",
+        liveRestore: true,
+        cgroup: 2,
+        rootless: process.getuid?.() !== 0,
+        lacks: lacksOf(groups.holds()),
+      }),
     list: (store) =>
       Promise.resolve(
         all()
           .filter(({ spec }) => spec.labels[LABEL.store] === store)
           .map(({ id, spec, state }) => ({ id, name: spec.name, labels: spec.labels, state })),
       ),
-    inspect: (id) => Promise.resolve(seenOf(records, id)),
+    inspect: (id) => Promise.resolve(seen(id)),
     image: (ref) => Promise.resolve(imageId(home, ref)),
     async create(spec, signal) {
       signal?.throwIfAborted();
@@ -99,7 +111,7 @@ export function createBwrap(options: BwrapOptions): Sandbox {
     },
     async start(id) {
       if (isAlive(records.get(id).run)) return;
-      await launch({ records, home, clock }, id);
+      await launch({ records, groups, home, clock }, id);
       hint(id, "start");
     },
     stop,
@@ -108,7 +120,10 @@ export function createBwrap(options: BwrapOptions): Sandbox {
     async update(id, { memoryBytes, cpus, pids }) {
       change(id, { memoryBytes, cpus, pids });
       const { run } = records.get(id);
-      if (isAlive(run) && !(await limit(run.pid, { memoryBytes, pids })))
+      if (!isAlive(run)) return;
+      const set = groups.change(id, { memoryBytes, cpus, pids });
+      const grouped = run.holds?.every((one) => set.includes(one)) ?? true;
+      if (!(await limit(run, { memoryBytes, pids })) || !grouped)
         log.warn("limits of a sandbox change with its next start: this gateway may not raise them", { sandbox: id.slice(0, 14) });
       hint(id, "update");
     },
@@ -116,6 +131,7 @@ export function createBwrap(options: BwrapOptions): Sandbox {
       const labels = records.read(id)?.spec.labels;
       if (labels === undefined) return;
       await end(records, clock, { id, graceMs: 0 });
+      await groups.remove(id);
       records.remove(id);
       resident.drop(id);
       hint(id, "destroy", labels);
@@ -126,8 +142,8 @@ export function createBwrap(options: BwrapOptions): Sandbox {
       return resident.exec(id, request, signal);
     },
     rejoin: (id, key, signal) => resident.rejoin(id, key, signal),
-    checks: (id) => Promise.resolve(checksOf(records.get(id))),
-    lacks,
+    checks: (id) => Promise.resolve(checksOf(records.get(id), groups)),
+    lacks: (id) => lacksOf(holds(records.read(id)?.run)),
     async logs(id, lines) {
       records.get(id);
       const text = await Promise.resolve()
@@ -141,6 +157,7 @@ export function createBwrap(options: BwrapOptions): Sandbox {
     async watch(on, signal) {
       const tell = (one: SandboxHint): void => on.hint(one);
       watchers.add(tell);
+      groups.sweep(new Set(records.ids()));
       on.relist();
       let before = new Map(all().map(({ id, state }) => [id, state]));
       while (!signal.aborted) {
@@ -153,33 +170,4 @@ export function createBwrap(options: BwrapOptions): Sandbox {
     },
     guest: () => options.guest,
   };
-}
-
-/** The rules of the benchmark that have a meaning without an engine, and what this backend has not. */
-function checksOf({ spec, run }: Kept): readonly SandboxCheck[] {
-  const real = isAlive(run) ? dataLimit(run.pid) : undefined;
-  const late = real !== undefined && real !== spec.memoryBytes ? `; ${Math.round(real / 2 ** 20)} MiB until its next start` : "";
-  const ok = (rule: string, title: string, why: string): SandboxCheck => ({ rule, title, state: "ok", why });
-  const warning = (rule: string, title: string, why: string): SandboxCheck => ({
-    rule,
-    title,
-    state: "warning",
-    why,
-    fix: "use backend: docker",
-  });
-  return [
-    isAlive(run) && !isFiltered(run.pid)
-      ? warning("5.2", "profile of system calls", "none until its next start: beige restart agent/NAME")
-      : ok("5.2", "profile of system calls", "its PID 1 filters what it and all that it starts may call"),
-    ok("5.3", "Linux capabilities", "all are dropped"),
-    warning("5.10", "memory limit", `${Math.round(spec.memoryBytes / 2 ** 20)} MiB of data for each process, not for all together${late}`),
-    warning("5.11", "processor limit", "none"),
-    ok("5.12", "read-only root filesystem", "only /workspace and /tmp can be written"),
-    ok("5.15", "own process space", "it sees its own processes"),
-    ok("5.25", "no new privileges", "setuid programs gain nothing"),
-    countsProcesses()
-      ? ok("5.28", "process limit", `${spec.pids} processes of user ${spec.user.uid}`)
-      : warning("5.28", "process limit", "none: the gateway is not root, and this kernel would count its user's own processes"),
-    ok("5.30", "user namespace", "its own, and no further ones"),
-  ];
 }

@@ -7,14 +7,19 @@ import type { Clock, Log } from "../src/core/world.ts";
 import * as answer from "./docker/answer.ts";
 import { benchRows } from "./docker/bench.ts";
 import { ask, LOOK_MS, passing, type AskOptions } from "./docker/ask.ts";
+import { createBuilds } from "./docker/derive.ts";
 import { create, inspect, list, ping, remove, short } from "./docker/containers.ts";
 import { watchEvents, type EventSource } from "./docker/events.ts";
 import { connect, fate, isResident } from "./docker/attach.ts";
+import { dial } from "./docker/dial.ts";
 import { checkWords, exec, logs } from "./docker/exec.ts";
 import { messageOf } from "./docker/failure.ts";
+import { createLook, type Look } from "./docker/look.ts";
+import { createParsed } from "./docker/parsed.ts";
 import { limits } from "./docker/shape.ts";
 import type { Door, Engine } from "./docker/words.ts";
 import { createResident } from "./resident.ts";
+import type { Carrier } from "./resident/greet.ts";
 import type { KeptOptions } from "./resident/kept.ts";
 
 const STOP_SLACK_MS = 30_000;
@@ -44,19 +49,27 @@ export interface DockerOptions {
   readonly kept?: KeptOptions;
   readonly clock: Clock;
   readonly log: Log;
+  /** For tests: whether supervisors may dial, and what stands between them and this gateway. */
+  readonly carriers?: { readonly dial: boolean; readonly between: (carrier: Carrier, kind: "attach" | "dial") => Carrier };
 }
 
-function openDoor(socketPath: string): Door {
+/** A name may hold slashes; whatever else it holds stays a part of the path. */
+const segments = (name: string): string => name.split("/").map(encodeURIComponent).join("/");
+
+function openDoor(socketPath: string, look: Look): Door {
   const docker = new Dockerode({ socketPath });
   const at = (id: string): Dockerode.Container => docker.getContainer(id);
   // The types of dockerode know `abortSignal` in some calls only; it is taken off before anything is sent in all of them.
   const untyped = docker as unknown as { info(o: object): Promise<unknown>; getEvents(o: object): Promise<Readable> };
-  const image = (ref: string): { inspect(o: object): Promise<unknown> } => docker.getImage(ref);
+  const looked = createParsed(look);
   return {
     info: async (abortSignal) => answer.info(await untyped.info({ abortSignal })),
-    list: async (label, abortSignal) => answer.listed(await docker.listContainers({ all: true, filters: { label: [label] }, abortSignal })),
-    inspect: async (id, abortSignal) => answer.inspected(await at(id).inspect({ abortSignal })),
-    image: async (ref, abortSignal) => answer.image(await image(ref).inspect({ abortSignal })),
+    list: (label, signal) => {
+      const filters = encodeURIComponent(JSON.stringify({ label: [label] }));
+      return looked({ path: `/containers/json?all=true&filters=${filters}`, read: answer.listed }, signal);
+    },
+    inspect: (id, signal) => looked({ path: `/containers/${segments(id)}/json`, read: answer.inspected }, signal),
+    image: (ref, signal) => looked({ path: `/images/${segments(ref)}/json`, read: answer.image }, signal),
     create: async (options, abortSignal) => answer.id((await docker.createContainer({ ...options, abortSignal })).id),
     start: async (id, abortSignal) => void (await at(id).start({ abortSignal })),
     stop: async (id, t, abortSignal) => void (await at(id).stop({ t, abortSignal })),
@@ -64,6 +77,10 @@ function openDoor(socketPath: string): Door {
     rename: async (id, name, abortSignal) => void (await at(id).rename({ name, abortSignal })),
     update: async (id, wanted, abortSignal) => void (await at(id).update({ ...wanted, abortSignal })),
     remove: async (id, abortSignal) => void (await at(id).remove({ force: true, v: true, abortSignal })),
+    output: (id, lines, signal) => look.get(`/containers/${segments(id)}/logs?stdout=1&stderr=1&tail=${lines}`, signal),
+    commit: async (container, { repo, tag, config }, abortSignal) =>
+      void (await at(container).commit({ _query: { container, repo, tag }, _body: config, abortSignal })),
+    removeImage: async (ref, abortSignal) => void (await docker.getImage(ref).remove({ abortSignal })),
     prepare: async (id, options, abortSignal) => answer.id((await at(id).exec({ ...options, abortSignal })).id),
     run: (prepared, abortSignal) => docker.getExec(prepared).start({ hijack: true, stdin: true, abortSignal }),
     attach: async (id, abortSignal) =>
@@ -94,10 +111,16 @@ const unlessNotPaused = (error: unknown): void => {
 
 export function createDocker(options: DockerOptions): Sandbox {
   const { socketPath, clock, log } = options;
-  const engine: Engine = { door: openDoor(socketPath), socketPath, clock, log, images: new Map(), resident: new Map() };
+  const look = createLook(socketPath);
+  const engine: Engine = { door: openDoor(socketPath, look), socketPath, clock, log, images: new Map(), resident: new Map() };
   const { door } = engine;
+  const between = options.carriers?.between ?? ((carrier: Carrier) => carrier);
   const resident = createResident({
-    connect: (id, signal) => connect(engine, id, signal),
+    connect: async (id, signal) => between(await connect(engine, id, signal), "attach"),
+    dial: async (id, say, signal) => {
+      const carrier = options.carriers?.dial === false ? undefined : await dial(engine, id, say, signal);
+      return carrier === undefined ? undefined : between(carrier, "dial");
+    },
     fate: (id) => fate(engine, id),
     epoch: options.epoch,
     nonce: () => randomBytes(16),
@@ -141,9 +164,13 @@ export function createDocker(options: DockerOptions): Sandbox {
       return benchRows(info, host);
     },
     lacks: () => engine.facts?.lacks ?? [],
+    builds: createBuilds(engine),
     logs: (id, lines, signal) => logs(engine, id, { lines, signal }),
     watch: (on, signal) => watchEvents(eventSource(engine), clock, on, signal),
-    close: () => resident.close(),
+    close() {
+      resident.close();
+      look.close();
+    },
     guest: () => options.guest,
   };
 }

@@ -8,6 +8,7 @@
 #   engine.sh stop       ends an engine that this script started, and no other
 #
 # BEIGE_ENGINE_ROOT=DIR makes a private engine below DIR for tests: socket DIR/docker.sock, no network.
+# BEIGE_ENGINE_ARGS=WORDS are more arguments for a private engine, such as --live-restore.
 # BEIGE_ENGINE_WAIT=SECONDS is how long an engine may take to come up (60).
 set -eu
 umask 022
@@ -165,7 +166,8 @@ start_private() {
   # Without a network namespace of its own a second engine would delete docker0 of the first one. The names are the same at
   # each start, so that it finds what it ran before.
   space=beige-$(printf %s "$root" | cksum | cut -d' ' -f1)
-  setsid unshare -n dockerd --data-root "$root/data" --exec-root "$exec_root" --pidfile "$pidfile" -H "unix://$socket" \
+  # shellcheck disable=SC2086
+  setsid unshare -n dockerd ${BEIGE_ENGINE_ARGS:-} --data-root "$root/data" --exec-root "$exec_root" --pidfile "$pidfile" -H "unix://$socket" \
     --bridge none --iptables=false --ip-masq=false --containerd-namespace "$space" --containerd-plugins-namespace "$space-plugins" \
     >>"$log" 2>&1 </dev/null 9>&- &
 }

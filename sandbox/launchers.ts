@@ -5,7 +5,8 @@ import { chmod, lstat, mkdir, readFile, readdir, readlink, rename, rm, rmdir, sy
 import { dirname, join } from "node:path";
 import type { AgentId } from "../src/core/call.ts";
 import { BeigeError } from "../src/core/errors.ts";
-import { agentFolder, launcherFolder, packageFolder, socketFolder } from "../src/core/paths.ts";
+import { agentFolder } from "../src/core/paths.ts";
+import { placeOf, seatFolder, type AgentPlace, type SeatOf } from "../src/core/seat.ts";
 import type { Kit, Kits } from "../src/core/world.ts";
 import { createDigests, createListings, type Digest, type Entry, readPlain, sha256 } from "./digests.ts";
 import { packageFiles, readTree, type Files } from "./packages.ts";
@@ -130,11 +131,11 @@ function seenPackages(folder: string, looks: Looks): Packages<Digest> {
 }
 
 /** All of it lies in the gateway's own folders on a local disk: asking in turn costs less than asking at once. */
-function seen(home: string, agent: AgentId, looks: Looks): string | undefined {
+function seen(place: AgentPlace, looks: Looks): string | undefined {
   try {
-    const client = looks.read(join(socketFolder(home, agent.uid), CLIENT_FILE));
-    const bin = looks.list(launcherFolder(home, agent));
-    const docs = packageFolder(home, agent);
+    const client = looks.read(join(place.sockets, CLIENT_FILE));
+    const bin = looks.list(place.launchers);
+    const docs = place.packages;
     if (client === undefined || bin === undefined || looks.list(docs) === undefined) return undefined;
     return hashKit(client.sha256, bin.map(seenTool), seenPackages(docs, looks));
   } catch {
@@ -142,16 +143,18 @@ function seen(home: string, agent: AgentId, looks: Looks): string | undefined {
   }
 }
 
-async function remove(home: string, agent: AgentId): Promise<void> {
-  await rm(dirname(launcherFolder(home, agent)), { recursive: true, force: true });
-  await rm(join(socketFolder(home, agent.uid), CLIENT_FILE), { force: true });
+async function remove(home: string, agent: AgentId, seatOf: SeatOf | undefined): Promise<void> {
+  const place = placeOf(home, agent, seatOf);
+  await rm(dirname(place.launchers), { recursive: true, force: true });
+  await rm(join(place.sockets, CLIENT_FILE), { force: true });
   // Goes only when the socket has gone too; a workspace below the agent's folder keeps that one.
-  await rmdir(socketFolder(home, agent.uid)).catch(() => undefined);
-  await rmdir(agentFolder(home, agent)).catch(() => undefined);
+  await rmdir(place.sockets).catch(() => undefined);
+  const seat = seatOf?.(agent.uid);
+  await rmdir(seat === undefined ? agentFolder(home, agent) : seatFolder(home, seat)).catch(() => undefined);
 }
 
 /** `guest` is the absolute path of the guest binary; it is looked at each time, so that an upgrade shows as another hash. */
-export function createKits({ home, guest }: { readonly home: string; readonly guest: string }): Kits {
+export function createKits({ home, guest, seatOf }: { readonly home: string; readonly guest: string; readonly seatOf?: SeatOf }): Kits {
   const looks: Looks = { read: createDigests(), list: createListings() };
   const hashOf = async (kit: Kit): Promise<string> => {
     const client = looks.read(guest);
@@ -162,7 +165,7 @@ export function createKits({ home, guest }: { readonly home: string; readonly gu
   /** Hashes that are being made: agents of one kit that are looked at together need one. */
   const making = new Map<string, Promise<string>>();
   return {
-    seen: async (agent) => seen(home, agent, looks),
+    seen: async (agent) => seen(placeOf(home, agent, seatOf), looks),
     hash: async (kit) => {
       checkNames(kit);
       const key = JSON.stringify([kit.tools, kit.packages]);
@@ -175,7 +178,8 @@ export function createKits({ home, guest }: { readonly home: string; readonly gu
       checkNames(kit);
       const packages = await readPackages(kit, readPlain);
       const binary = await readFile(guest);
-      const folders = { beige: socketFolder(home, agent.uid), bin: launcherFolder(home, agent), docs: packageFolder(home, agent) };
+      const place = placeOf(home, agent, seatOf);
+      const folders = { beige: place.sockets, bin: place.launchers, docs: place.packages };
       await ensureFolder(folders.beige, 0o711);
       await ensureFolder(folders.bin, 0o755);
       await ensureFolder(folders.docs, 0o755);
@@ -183,6 +187,6 @@ export function createKits({ home, guest }: { readonly home: string; readonly gu
       await writePackages(folders.docs, packages, looks);
       await writeLaunchers(folders.bin, kit.tools);
     },
-    remove: (agent) => remove(home, agent),
+    remove: (agent) => remove(home, agent, seatOf),
   };
 }

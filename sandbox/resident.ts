@@ -22,6 +22,8 @@ export const REJOIN_MS = 30_000;
 export interface ResidentOptions extends Pick<LinkOptions, "epoch" | "nonce" | "clock" | "log"> {
   readonly connect: (id: string, signal: AbortSignal) => Promise<Carrier>;
   readonly fate: (id: string) => Promise<Fate>;
+  /** As `dial` of a link. */
+  readonly dial?: (id: string, say: (body: Buffer) => void, signal: AbortSignal) => Promise<Carrier | undefined>;
   /** Without it no command outlives its gateway. */
   readonly kept?: KeptOptions;
   /** How long commands of the gateway before wait to be taken up again. */
@@ -74,7 +76,9 @@ export function createResident(options: ResidentOptions): Resident {
   const linkOf = (id: string): Held => {
     const known = held.get(id);
     if (known !== undefined) return known;
-    const link = createLink({ ...options, connect: (s) => options.connect(id, s), fate: () => options.fate(id), strangersUntil });
+    const { connect, dial, fate, ...same } = options;
+    const quick = dial === undefined ? {} : { dial: (say: (body: Buffer) => void, s: AbortSignal) => dial(id, say, s) };
+    const link = createLink({ ...same, ...quick, connect: (s) => connect(id, s), fate: () => fate(id), strangersUntil });
     const made: Held = { link, used: clock.monotonic() };
     held.set(id, made);
     kept?.mark(id);
@@ -109,11 +113,12 @@ export function createResident(options: ResidentOptions): Resident {
     ours.delete(key);
     kept?.end(key);
   };
-  const keeping = (container: string, key: string | undefined): Pick<Begin, "keep" | "forgotten"> => {
+  const keeping = (container: string, { key, inputKept }: ExecRequest): Pick<Begin, "keep" | "forgotten"> => {
     if (kept === undefined || key === undefined) return {};
     if (ours.has(key)) throw new BeigeError("conflict", `a command with the key ${key} runs already`);
     ours.add(key);
-    return { keep: (boot: string, cmd: number) => kept.begin(key, { container, boot, cmd }), forgotten: forgetter(key) };
+    const again = inputKept === true ? { inputKept } : {};
+    return { keep: (boot: string, cmd: number) => kept.begin(key, { container, boot, cmd, ...again }), forgotten: forgetter(key) };
   };
   /** What nobody took up again is ended, also where no new command opens the connection. */
   const sweep = async (): Promise<void> => {
@@ -138,7 +143,7 @@ export function createResident(options: ResidentOptions): Resident {
       }
       const timeoutMs = Math.max(1, Math.ceil(request.timeoutMs));
       const spec = specOf(request, timeoutMs);
-      const keep = keeping(id, request.key);
+      const keep = keeping(id, request);
       try {
         return guard(await one.link.start({ spec, limitMs: START_MS, ...keep }), timeoutMs, signal);
       } catch (error) {

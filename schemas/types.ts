@@ -343,7 +343,7 @@ export interface TextFile {
  */
 export interface AgentSandbox {
   /**
-   * What isolates the agent. docker: containers. bwrap: bubblewrap, without an engine; image is host, or a folder below BEIGE_HOME/images; limits are each process's own.
+   * What isolates the agent. docker: containers. bwrap: bubblewrap, without an engine; image is host, or a folder below BEIGE_HOME/images; where the host gives no control groups, limits are each process's own. A new agent that does not name one gets BEIGE_SANDBOX of the gateway; one that is there stays where it is.
    */
   backend: "docker" | "bwrap";
   /**
@@ -359,7 +359,9 @@ export interface AgentSandbox {
    */
   profile: "strict" | "packages";
   /**
-   * Packages baked into a derived image.
+   * Packages that the image is to have besides its own, NAME or NAME=VERSION: from the package manager of the image (apt-get, apk, dnf, microdnf), built once into an image beige-derived.
+   *
+   * @maxItems 100
    */
   packages?: string[];
   /**
@@ -421,6 +423,10 @@ export interface SandboxResources {
    * Size of /tmp.
    */
   tmp: string | number;
+  /**
+   * How much of the disk the workspace may take. No quota but a watchdog: above it, new commands and writes are refused until it is below again. Absent: no limit.
+   */
+  disk?: string | number;
 }
 /**
  * What the sandbox can reach.
@@ -599,7 +605,14 @@ export interface HostPolicy {
   secrets: HostSecret[];
   paths: HostPaths;
   egress?: HostEgress;
+  build?: HostBuild;
   tracing?: HostTracing;
+  /**
+   * Sandboxes that are kept started for new agents, which take one where it is just what their manifest asks for; at most 16 in all.
+   *
+   * @maxItems 16
+   */
+  warm?: HostWarm[];
   sources?: HostSources;
 }
 export interface HostSecret {
@@ -651,6 +664,19 @@ export interface HostEgress {
   private: string[];
 }
 /**
+ * How images with sandbox.packages are built.
+ */
+export interface HostBuild {
+  /**
+   * HTTP proxy that builds use.
+   */
+  proxy?: string;
+  /**
+   * default: the engine's bridge network. none: the package lists of the image name local folders.
+   */
+  network?: "default" | "none";
+}
+/**
  * Where spans of turns, LLM requests and tool calls are sent. Read when the gateway starts; OTEL_EXPORTER_OTLP_ENDPOINT wins.
  */
 export interface HostTracing {
@@ -658,6 +684,66 @@ export interface HostTracing {
    * Base address of an OTLP/HTTP collector, such as http://127.0.0.1:4318.
    */
   endpoint?: string;
+}
+export interface HostWarm {
+  /**
+   * Image, as manifests write it.
+   */
+  image: string;
+  /**
+   * How many wait.
+   */
+  count: number;
+  /**
+   * As sandbox.profile; strict when absent.
+   */
+  profile?: "strict" | "packages";
+  /**
+   * As sandbox.runtime.
+   */
+  runtime?: string;
+  /**
+   * As sandbox.path.
+   */
+  path?: string;
+  network?: HostWarmNetwork;
+  /**
+   * As sandbox.env.
+   */
+  env?: {
+    [k: string]: string;
+  };
+  resources?: HostWarmResources;
+}
+/**
+ * As sandbox.network; one of mode none serves mode allowlist too.
+ */
+export interface HostWarmNetwork {
+  /**
+   * none or open.
+   */
+  mode: "none" | "open";
+}
+/**
+ * Limits while it waits; whoever takes it brings its own, but for tmp.
+ */
+export interface HostWarmResources {
+  /**
+   * As sandbox.resources.memory.
+   */
+  memory?: string | number;
+  /**
+   * As sandbox.resources.cpus.
+   */
+  cpus?: string | number;
+  /**
+   * As sandbox.resources.pids.
+   */
+  pids?: number;
+  /**
+   * As sandbox.resources.tmp.
+   */
+  tmp?: string | number;
 }
 /**
  * What the manifests of a Source may bring. Whoever can write its folder has this power.

@@ -4,13 +4,12 @@ import { homedir } from "node:os";
 import { enableCompileCache } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { kinds } from "../controllers/index.ts";
+import { kinds as allKinds } from "../controllers/index.ts";
 import { guestPath } from "../sandbox/guest.ts";
 import { createKits } from "../sandbox/launchers.ts";
 import { createAuditReader } from "./adapters/audit/reader.ts";
 import { ensureCertificate } from "./adapters/certificate.ts";
 import { systemClock } from "./adapters/clock.ts";
-import { createWorkspaces } from "./adapters/disk.ts";
 import { openHome } from "./adapters/home.ts";
 import { systemRandom } from "./adapters/random.ts";
 import { operatorToken } from "./adapters/token.ts";
@@ -19,8 +18,10 @@ import { createApi } from "./api/api.ts";
 import { BeigeError } from "./core/errors.ts";
 import { parseKubeListen, parseListen } from "./core/listen.ts";
 import type { Outside } from "./core/world.ts";
+import { kindsFor } from "./daemon/backend.ts";
 import { foundation, type DaemonOptions } from "./daemon/foundation.ts";
 import { traffic } from "./daemon/traffic.ts";
+import { warmPool } from "./daemon/warm.ts";
 import { createEngine, type Engine } from "./engine/engine.ts";
 
 const here = dirname(fileURLToPath(import.meta.url));
@@ -45,6 +46,7 @@ function packageVersion(): string {
 
 /** Starts a gateway on a home. Throws `conflict` when another one has it. */
 export async function startDaemon(given: DaemonOptions): Promise<Daemon> {
+  const kinds = kindsFor(allKinds, given.env);
   const home = openHome(given.home);
   // The agent loop's SDK is large: from the second start of a home on, its first chat takes two thirds of the time.
   enableCompileCache(join(home, "cache"));
@@ -61,7 +63,7 @@ export async function startDaemon(given: DaemonOptions): Promise<Daemon> {
   const roads = traffic(base, options, theEngine);
   const onHint = (name: string): void => theEngine().wake({ kind: "Source", namespace: "", name });
   const trees = createTrees({ clock: systemClock, log, onHint });
-  const world: Outside = {
+  const outside: Outside = {
     clock: systemClock,
     random: systemRandom,
     log,
@@ -71,8 +73,8 @@ export async function startDaemon(given: DaemonOptions): Promise<Daemon> {
     control: base.control,
     secrets: base.secrets,
     sandbox: roads.sandbox,
-    workspaces: createWorkspaces(),
-    kits: createKits({ home, guest: guestPath() }),
+    workspaces: roads.workspaces,
+    kits: createKits({ home, guest: guestPath(), seatOf: store.agents.seats.of }),
     sockets: roads.sockets,
     plugins: roads.plugins,
     providers: roads.providers,
@@ -84,6 +86,8 @@ export async function startDaemon(given: DaemonOptions): Promise<Daemon> {
     trees,
   };
   const defaultHome = given.home === join(homedir(), ".beige");
+  const warm = warmPool(base, outside, defaultHome);
+  const world: Outside = { ...outside, warm };
   engine = createEngine({
     store,
     kinds,
@@ -123,6 +127,7 @@ export async function startDaemon(given: DaemonOptions): Promise<Daemon> {
     keys: base.keys,
     accounts: base.ledger,
     metrics: base.metrics,
+    providers: roads.providers,
     access: { chain: base.access, random: systemRandom },
     version,
     home,
@@ -137,6 +142,7 @@ export async function startDaemon(given: DaemonOptions): Promise<Daemon> {
         store: store.id,
         schedules: options.firing,
         hostPolicy: base.host.error() ?? "ok",
+        warm: { levels: warm.levels(), waiting: warm.waiting() },
         ...doors,
       };
     },
@@ -148,16 +154,19 @@ export async function startDaemon(given: DaemonOptions): Promise<Daemon> {
   doors = { url: listening.url, kube: listening.kube, warning: listening.warning };
   if (listening.warning !== undefined) log.warn("a port could not be opened", { warning: listening.warning });
   await engine.start();
+  roads.backgrounds.resume();
   await roads.resume();
+  warm.start();
   log.info("gateway is up", { home, url: listening.url, version, schedules: options.firing });
   return {
     ...listening,
     async stop() {
       await Promise.all([api.close(), roads.stop()]);
-      await engine.stop();
+      await Promise.all([engine.stop(), warm.stop()]);
       trees.close();
       await roads.sockets.closeAll();
       await roads.plugins.stop();
+      roads.backgrounds.stop();
       roads.sandbox.close?.();
       base.keys.close();
       await Promise.all([base.audit.close(), base.control.close(), base.access.close()]);

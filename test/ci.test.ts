@@ -1,71 +1,31 @@
 // The workflows under docs/ci: their scripts run as they are written, against a service that keeps comments.
 import { spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer, type Server } from "node:http";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
 import { parseInput, findVerb } from "../src/cli/parse.ts";
 import { verbs } from "../src/cli/verbs.ts";
-import { parseYaml } from "../src/core/manifest.ts";
-import { plainValue } from "../src/core/tree.ts";
+import { type Kept, load, service as serve, type Service, texts } from "./comments.ts";
 
-const folder = join(dirname(fileURLToPath(import.meta.url)), "../docs/ci");
-
-/** Every text of the file, wherever it stands. */
-function texts(value: unknown): readonly string[] {
-  if (typeof value === "string") return [value];
-  return typeof value === "object" && value !== null ? Object.values(value).flatMap(texts) : [];
-}
-
-function load(name: string): unknown {
-  const { tree, faults } = parseYaml(readFileSync(join(folder, name), "utf8"));
-  expect(faults).toEqual([]);
-  if (tree === undefined) throw new Error(`${name} is empty`);
-  return plainValue(tree);
-}
 const script = (name: string): string =>
   texts(load(name))
     .map((text) => /<<'END'\n([\s\S]*?)\nEND\n/.exec(text)?.[1])
     .find((found) => found !== undefined) ?? "";
 
-interface Kept {
-  readonly id: number;
-  body: string;
-  readonly user: { readonly type: string };
-}
-
-let server: Server | undefined;
+let server: { close(): void } | undefined;
 const scratch: string[] = [];
 afterEach(() => {
   server?.close();
   for (const path of scratch.splice(0)) rmSync(path, { recursive: true, force: true });
 });
 
-/** Keeps comments as both services do; says what was written. */
-async function service(comments: Kept[]): Promise<{ readonly url: string; readonly writes: string[] }> {
-  const writes: string[] = [];
-  server = createServer((request, response) => {
-    const parts: Buffer[] = [];
-    request.on("data", (part: Buffer) => parts.push(part));
-    request.on("end", () => {
-      const url = new URL(request.url ?? "", "http://localhost");
-      const page = Number(url.searchParams.get("page") ?? 1);
-      const method = request.method ?? "";
-      response.setHeader("content-type", "application/json");
-      if (method === "GET") return response.end(JSON.stringify(comments.slice((page - 1) * 100, page * 100)));
-      const { body } = JSON.parse(Buffer.concat(parts).toString()) as { body: string };
-      const known = comments.find((each) => url.pathname.endsWith(`/${each.id}`));
-      writes.push(`${method} ${known?.id ?? "new"}`);
-      if (known) known.body = body;
-      else comments.push({ id: 900, body, user: { type: "Bot" } });
-      return response.end("{}");
-    });
-  });
-  await new Promise<void>((done) => server?.listen(0, "127.0.0.1", done));
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, writes };
+async function service(comments: Kept[]): Promise<Service> {
+  const made = await serve(comments);
+  server = made;
+  return made;
 }
 
 async function comment(name: string, url: string, body: string): Promise<number | null> {
@@ -111,9 +71,10 @@ test("on GitHub a person who writes the marker is not taken for the bot", async 
 });
 
 test("a service that refuses fails the job", async () => {
-  server = createServer((_, response) => response.writeHead(403).end("no"));
-  await new Promise<void>((done) => server?.listen(0, "127.0.0.1", done));
-  expect(await comment("gitlab.yml", `http://127.0.0.1:${(server.address() as AddressInfo).port}`, PLAN)).not.toBe(0);
+  const refuses = createServer((_, response) => response.writeHead(403).end("no"));
+  server = refuses;
+  await new Promise<void>((done) => refuses.listen(0, "127.0.0.1", done));
+  expect(await comment("gitlab.yml", `http://127.0.0.1:${(refuses.address() as AddressInfo).port}`, PLAN)).not.toBe(0);
 });
 
 test.each(["github.yml", "gitlab.yml"])("every command of beige in %s is one that this version has, with these flags", (name) => {

@@ -51,7 +51,7 @@ const DOORS: Readonly<Record<string, readonly string[]>> = {
   pino: ["src/adapters/log.ts"],
   "node:sqlite": ["src/engine/store", "src/adapters/lock.ts"],
   fastify: ["src/api"],
-  ws: ["src/api/kube"],
+  ws: ["src/api/kube", "src/cli/sit.ts"],
   "prom-client": ["src/adapters/metrics"],
   "@opentelemetry/api": ["src/adapters/tracing"],
   "@opentelemetry/sdk-trace": ["src/adapters/tracing"],

@@ -1,9 +1,11 @@
 // Does one thing to an agent's world: idempotent, one effect each.
 import { BeigeError, asBeigeError, type ErrorCode } from "../../src/core/errors.ts";
 import { LABEL } from "../../src/core/sandbox.ts";
+import type { Warm } from "../../src/core/seat.ts";
 import type { FolderSeen, World } from "../../src/core/world.ts";
 import type { AgentAction, Place, Which } from "./action.ts";
 import { DELETED } from "./gone.ts";
+import { actImage } from "./images.ts";
 import { forgetListing, listBoxes } from "./listing.ts";
 import { REPLACE, REPLACE_FAILED } from "./replace.ts";
 
@@ -108,6 +110,11 @@ function clean(w: World, { uid, mark }: Of<"clean">): void {
   w.calls.admit(uid);
 }
 
+function theWarm({ warm }: World): Warm {
+  if (warm === undefined) throw new BeigeError("internal", "there is no warm pool");
+  return warm;
+}
+
 async function onSandbox(w: World, action: AgentAction, signal: AbortSignal): Promise<boolean> {
   switch (action.type) {
     case "create":
@@ -128,11 +135,14 @@ async function onSandbox(w: World, action: AgentAction, signal: AbortSignal): Pr
     case "rename":
       await w.sandbox.rename(action.id, action.name, signal);
       return true;
+    case "claim":
+      await theWarm(w).claim(action.claim, signal);
+      return true;
     case "limits":
       await w.sandbox.update(action.id, action.limits, signal);
       return true;
     default:
-      return false;
+      return actImage(w, action, signal);
   }
 }
 
@@ -148,6 +158,8 @@ async function onGateway(w: World, action: AgentAction): Promise<void> {
       return w.kits.remove(action.agent);
     case "socket":
       return w.sockets.open(action.agent, w.state.hostUser(action.agent.uid));
+    case "leave":
+      return theWarm(w).leave(action.agent);
     case "close":
       return w.sockets.close(action.uid);
     case "end-sessions":

@@ -1,6 +1,8 @@
 // What can be done to an agent's world: each with all that `act` needs, and the sentence for plans and events. Pure.
 import type { AgentId } from "../../src/core/call.ts";
 import type { Action, FieldChange } from "../../src/core/kind.ts";
+import type { ImageBuild } from "../../src/core/sandbox.ts";
+import type { WarmClaim } from "../../src/core/seat.ts";
 import type { Kit } from "../../src/core/world.ts";
 import { shortId } from "./seen.ts";
 import type { Box, Limits } from "./box.ts";
@@ -41,10 +43,14 @@ type Do =
   | { readonly type: "hold"; readonly uid: string; readonly limitMs: number }
   | { readonly type: "admit"; readonly uid: string }
   | { readonly type: "adopt"; readonly uid: string; readonly id: string; readonly user: { readonly uid: number; readonly gid: number } }
+  | { readonly type: "claim"; readonly claim: WarmClaim }
+  | { readonly type: "leave"; readonly agent: AgentId }
   | { readonly type: "close"; readonly uid: string }
   | { readonly type: "kit-remove"; readonly agent: AgentId }
   | { readonly type: "workspace-remove"; readonly path: string; readonly real: string }
-  | { readonly type: "clean"; readonly uid: string; readonly mark: boolean };
+  | { readonly type: "clean"; readonly uid: string; readonly mark: boolean }
+  | { readonly type: "image-build"; readonly build: ImageBuild }
+  | { readonly type: "image-finish" | "image-drop"; readonly ref: string };
 
 export type AgentAction = Action & Do;
 

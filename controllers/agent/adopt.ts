@@ -4,6 +4,7 @@ import type { Problem } from "../../src/core/errors.ts";
 import type { View } from "../../src/core/kind.ts";
 import { socketFolder, uid10 } from "../../src/core/paths.ts";
 import { refName, refOf, type Agent } from "../../src/core/resource.ts";
+import { WARM } from "../../src/core/seat.ts";
 import { LABEL, type SandboxListed, type SandboxSeen } from "../../src/core/sandbox.ts";
 import type { World } from "../../src/core/world.ts";
 import { step, type AgentAction } from "./action.ts";
@@ -19,6 +20,10 @@ const ofThisHome = (box: SandboxSeen, home: string, uid: string): boolean =>
   box.spec.labels[LABEL.kind] === "Agent" &&
   box.spec.labels[LABEL.uid] === uid &&
   box.spec.mounts.some((mount) => mount.target === INSIDE.socket && mount.source === socketFolder(home, uid));
+
+/** One that was made before the agent, and is in the seat that the store says is the agent's. */
+const ofItsSeat = ({ spec: { labels } }: SandboxSeen, view: View, uid: string): boolean =>
+  labels[LABEL.kind] === WARM && labels[LABEL.store] === view.store && labels[LABEL.uid] === view.seatOf?.(uid);
 
 async function lostSeen(w: World, view: View, named: { readonly store: string; readonly uid: string }): Promise<AdoptSeen> {
   const listed = await w.sandbox.list(named.store);
@@ -36,7 +41,9 @@ export function allOf(
 ): readonly SandboxSeen[] {
   const { serving, adopt } = others;
   // What was taken over keeps its labels for ever, whatever becomes of the annotation.
-  const kept = serving !== undefined && ofThisHome(serving, about.view.home, about.agent.metadata.uid) ? [serving] : [];
+  const { uid } = about.agent.metadata;
+  const mine = serving !== undefined && (ofThisHome(serving, about.view.home, uid) || ofItsSeat(serving, about.view, uid));
+  const kept = mine ? [serving] : [];
   return [...new Map([...own, ...kept, ...(adopt?.takeable ?? [])].map((box) => [box.id, box])).values()];
 }
 

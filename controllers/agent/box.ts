@@ -2,11 +2,13 @@
 import type { AgentId } from "../../src/core/call.ts";
 import { fingerprint, HASH_VERSION } from "../../src/core/fingerprint.ts";
 import type { View } from "../../src/core/kind.ts";
-import { launcherFolder, packageFolder, resolvePath, socketFolder, workspaceFolder } from "../../src/core/paths.ts";
+import { resolvePath } from "../../src/core/paths.ts";
+import { PACKAGES_LABEL, packagesOf, packagesText } from "../../src/core/packages.ts";
 import { parseBytes, parseCores } from "../../src/core/quantity.ts";
 import { DEFAULT_NAMESPACE, RESTARTED_AT, type Agent } from "../../src/core/resource.ts";
 import { LABEL, type Mount, type SandboxSpec } from "../../src/core/sandbox.ts";
 import { refOf } from "../../src/core/resource.ts";
+import { placeOf, type AgentPlace } from "../../src/core/seat.ts";
 
 /** Inside; no manifest mounts anything there. */
 export const INSIDE = { socket: "/beige", launchers: "/tools/bin", packages: "/tools/packages", workspace: "/workspace" } as const;
@@ -14,7 +16,7 @@ export const INSIDE = { socket: "/beige", launchers: "/tools/bin", packages: "/t
 export const GATEWAY_ENV = ["PATH", "HOME", "BEIGE_AGENT", "AI_AGENT", "LANG"] as const;
 /** Those that the manifest may set otherwise. */
 const DEFAULT_ENV = { HOME: INSIDE.workspace, LANG: "C.UTF-8", AI_AGENT: "beige" } as const;
-const ownEnv = (name: string, path: string) => ({ BEIGE_AGENT: name, PATH: `${INSIDE.launchers}:${path}` });
+const pathOf = (path: string): string => `${INSIDE.launchers}:${path}`;
 
 /** Everything but the user, which the store allocates when the container is made. */
 export type Box = Omit<SandboxSpec, "user">;
@@ -36,24 +38,29 @@ export function containerName(agent: Agent, view: View): string {
 /** A new container's name while the old one has the plain one. */
 export const nextName = (name: string): string => `${name}-next`;
 
+/** Where the agent's own folders are. */
+export const agentPlace = (agent: Agent, view: View): AgentPlace => placeOf(view.home, agent.metadata, view.seatOf);
+
 /** Host folder of the workspace; undefined when its path is relative and nobody knows to what. */
 export function workspacePath(agent: Agent, view: View): string | undefined {
   const path = agent.spec.workspace.path;
-  return path === undefined ? workspaceFolder(view.home, agent.metadata) : resolvePath(path, view.origin(refOf(agent)));
+  return path === undefined ? agentPlace(agent, view).workspace : resolvePath(path, view.origin(refOf(agent)));
 }
 
 const byTarget = (a: Mount, b: Mount): number => (a.target < b.target ? -1 : 1);
 
 /** What a newer beige may change without recreating anything: targets and values, not the folders of this home. */
 const GATEWAY_PARTS = fingerprint({
-  env: { ...DEFAULT_ENV, ...ownEnv("NAME", "PATH") },
+  env: { ...DEFAULT_ENV, BEIGE_AGENT: "NAME", PATH: pathOf("PATH") },
   mounts: [INSIDE.socket, INSIDE.launchers, INSIDE.packages],
 });
 
-const environment = (agent: Agent): Readonly<Record<string, string>> => ({
+/** Whoever was made before its agent learns the name with each command. */
+const environment = (agent: Agent, seated: boolean): Readonly<Record<string, string>> => ({
   ...DEFAULT_ENV,
   ...agent.spec.sandbox.env,
-  ...ownEnv(agent.metadata.name, agent.spec.sandbox.path),
+  ...(seated ? {} : { BEIGE_AGENT: agent.metadata.name }),
+  PATH: pathOf(agent.spec.sandbox.path),
 });
 
 /** Which restart the container is of; undefined while nobody asked for one. */
@@ -82,6 +89,7 @@ function replacing(agent: Agent): object {
     mounts: mounts.map(({ source, target, readOnly }) => ({ source, target, readOnly })).toSorted(byTarget),
     workspace: agent.spec.workspace.path,
     restart: restartOf(agent),
+    packages: packagesText(packagesOf(agent)),
   };
 }
 
@@ -89,8 +97,10 @@ export const specHash = (agent: Agent): string => fingerprint(replacing(agent));
 
 function labels(agent: Agent, view: View): Readonly<Record<string, string>> {
   const restart = restartOf(agent);
+  const packages = packagesText(packagesOf(agent));
   return {
     ...(restart === undefined ? {} : { [LABEL.restart]: restart }),
+    ...(packages === undefined ? {} : { [PACKAGES_LABEL]: packages }),
     [LABEL.store]: view.store,
     [LABEL.uid]: agent.metadata.uid,
     [LABEL.kind]: agent.kind,
@@ -112,10 +122,11 @@ export interface Sources {
 
 export function boxOf(agent: Agent, view: View, sources: Sources): Box {
   const { sandbox } = agent.spec;
+  const place = agentPlace(agent, view);
   const own: readonly Mount[] = [
-    { source: socketFolder(view.home, agent.metadata.uid), target: INSIDE.socket, readOnly: true },
-    { source: launcherFolder(view.home, agent.metadata), target: INSIDE.launchers, readOnly: true },
-    { source: packageFolder(view.home, agent.metadata), target: INSIDE.packages, readOnly: true },
+    { source: place.sockets, target: INSIDE.socket, readOnly: true },
+    { source: place.launchers, target: INSIDE.launchers, readOnly: true },
+    { source: place.packages, target: INSIDE.packages, readOnly: true },
     { source: sources.workspace, target: INSIDE.workspace, readOnly: false },
   ];
   const wanted = sandbox.mounts.map(({ target, readOnly }, i) => ({ source: sources.mounts[i] ?? "", target, readOnly }));
@@ -123,7 +134,7 @@ export function boxOf(agent: Agent, view: View, sources: Sources): Box {
     name: containerName(agent, view),
     labels: labels(agent, view),
     image: sandbox.image,
-    env: environment(agent),
+    env: environment(agent, view.seatOf?.(agent.metadata.uid) !== undefined),
     mounts: [...own, ...wanted].toSorted(byTarget),
     memoryBytes: parseBytes(sandbox.resources.memory) ?? 0,
     cpus: parseCores(sandbox.resources.cpus) ?? 0,

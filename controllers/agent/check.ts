@@ -3,6 +3,7 @@ import { entryProblems, parseEntry, targetText } from "../../src/core/egress.ts"
 import type { Problem } from "../../src/core/errors.ts";
 import type { View } from "../../src/core/kind.ts";
 import { secretAllowed } from "../../src/core/hostpolicy.ts";
+import { packageProblem } from "../../src/core/packages.ts";
 import { socketPath, SOCKET_PATH_MAX } from "../../src/core/paths.ts";
 import { refName, refOf, type Agent } from "../../src/core/resource.ts";
 import { checkAdoption } from "./adopt.ts";
@@ -18,6 +19,7 @@ export function checkAgent(agent: Agent, view: View): readonly Problem[] {
     ...targets(agent),
     ...env(agent),
     ...backend(agent),
+    ...packages(agent),
     ...egress(agent, view),
     ...socket(agent, view),
     ...checkAdoption(agent, view),
@@ -92,8 +94,25 @@ function backend({ spec: { sandbox } }: Agent): readonly Problem[] {
   return [
     ...(sandbox.network.mode === "open" ? [lacks("has no network of its own to open", "network/mode", "set mode: allowlist")] : []),
     ...(sandbox.profile === "packages" ? [lacks("has no writable root", "profile", "set profile: strict")] : []),
+    ...((sandbox.packages ?? []).length > 0
+      ? [
+          lacks(
+            "has no image that packages could be put into: its programs are the machine's own, or of a folder",
+            "packages",
+            "install them there, or remove packages",
+          ),
+        ]
+      : []),
     ...(sandbox.runtime === undefined ? [] : [lacks("takes no runtime", "runtime", "remove runtime")]),
   ];
+}
+
+function packages({ spec }: Agent): readonly Problem[] {
+  const all = spec.sandbox.packages ?? [];
+  return all.flatMap((entry, i) => {
+    const problem = packageProblem(entry, all.slice(0, i));
+    return problem === undefined ? [] : [{ ...problem, path: `/spec/sandbox/packages/${i}` }];
+  });
 }
 
 /** Entries that cannot be read, and secrets that host policy does not give to their host. */

@@ -1,6 +1,7 @@
 // How a container differs from the wanted one, field by field in the manifest's words. Pure.
 import type { FieldChange } from "../../src/core/kind.ts";
 import { RESTARTED_AT } from "../../src/core/resource.ts";
+import { BASE_LABEL, PACKAGES_LABEL } from "../../src/core/packages.ts";
 import { showBytes } from "../../src/core/quantity.ts";
 import { LABEL, type Mount, type SandboxSeen, type SandboxSpec } from "../../src/core/sandbox.ts";
 import { GATEWAY_ENV, INSIDE, type Box } from "./box.ts";
@@ -24,23 +25,25 @@ export interface Compared {
 }
 
 const changed = (path: string, before: unknown, after: unknown): readonly FieldChange[] =>
-  before === after ? [] : [{ path, before, after, forces: true }];
+  before === after ? [] : [{ path, before, after, forces: true, impact: "replace" }];
 
 /** Swap is set together with memory, in place. */
 const isSwap = (deviation: string): boolean => deviation.startsWith("MemorySwap=");
 
 function limitChanges(box: Box, seen: SandboxSpec): readonly FieldChange[] {
   const changes: FieldChange[] = [];
+  const impact = "update";
   if (seen.memoryBytes !== box.memoryBytes)
-    changes.push({ path: "sandbox.resources.memory", before: showBytes(seen.memoryBytes), after: showBytes(box.memoryBytes) });
+    changes.push({ path: "sandbox.resources.memory", before: showBytes(seen.memoryBytes), after: showBytes(box.memoryBytes), impact });
   else if (seen.hardening?.some(isSwap) === true)
     changes.push({
       path: "sandbox.resources.memory",
       before: `${showBytes(seen.memoryBytes)} and swap`,
       after: showBytes(box.memoryBytes),
+      impact,
     });
-  if (seen.cpus !== box.cpus) changes.push({ path: "sandbox.resources.cpus", before: seen.cpus, after: box.cpus });
-  if (seen.pids !== box.pids) changes.push({ path: "sandbox.resources.pids", before: seen.pids, after: box.pids });
+  if (seen.cpus !== box.cpus) changes.push({ path: "sandbox.resources.cpus", before: seen.cpus, after: box.cpus, impact });
+  if (seen.pids !== box.pids) changes.push({ path: "sandbox.resources.pids", before: seen.pids, after: box.pids, impact });
   return changes;
 }
 
@@ -81,14 +84,33 @@ const plainRuntime = (runtime: string | undefined): string | undefined => (runti
 
 const imageText = (ref: string, id: string): string => `${ref} (${id.replace(/^sha256:/, "").slice(0, 12)})`;
 
+/** REF and ID of the image that packages were put into. */
+const baseOf = ({ labels }: Pick<SandboxSpec, "labels">): readonly string[] => labels[BASE_LABEL]?.split(" ") ?? [];
+
+/** Of one with packages: the image itself may have been built again, or by another recipe, and is not compared. */
+function baseChanges(box: Box, seen: SandboxSpec): readonly FieldChange[] {
+  const [before = "", was = ""] = baseOf(seen);
+  const [after = "", is] = baseOf(box);
+  return is === undefined || is === was ? [] : changed("sandbox.image", imageText(before, was), imageText(after, is));
+}
+
 function imageChanges({ box, seen, imageId }: Compared): readonly FieldChange[] {
+  const [had, has] = [seen.spec.labels[PACKAGES_LABEL], box.labels[PACKAGES_LABEL]];
+  const packages = changed("sandbox.packages", had?.split(" ").join(", "), has?.split(" ").join(", "));
+  if (packages.length > 0) return packages;
+  if (has !== undefined) return baseChanges(box, seen.spec);
   const before = seen.spec.image;
   if (imageId === undefined || imageId === seen.imageId) return before === box.image ? [] : changed("sandbox.image", before, box.image);
   return changed("sandbox.image", imageText(before, seen.imageId), imageText(box.image, imageId));
 }
 
+function moved({ box, seen, imageId }: Compared): boolean {
+  if (box.labels[PACKAGES_LABEL] !== undefined) return baseChanges(box, seen.spec).length > 0 && baseOf(seen.spec)[0] === baseOf(box)[0];
+  return imageId !== undefined && imageId !== seen.imageId && seen.spec.image === box.image;
+}
+
 export function compare(compared: Compared): Difference {
-  const { box, seen, user, imageId } = compared;
+  const { box, seen, user } = compared;
   const outdated = seen.spec.labels[LABEL.gatewayHash] !== box.labels[LABEL.gatewayHash];
   const hardening = (spec: Partial<SandboxSpec>): string | undefined =>
     spec.hardening?.filter((one) => !isSwap(one)).join(", ") || undefined;
@@ -110,7 +132,7 @@ export function compare(compared: Compared): Difference {
       ...mountChanges(box, seen.spec, outdated),
       ...restartChanges(box, seen.spec),
     ],
-    imageMoved: imageId !== undefined && imageId !== seen.imageId && seen.spec.image === box.image,
+    imageMoved: moved(compared),
     outdated,
   };
 }

@@ -53,7 +53,7 @@ export const folderSeen = (w: World, path: string): Promise<FolderSeen> =>
   together(folders, { port: w.workspaces, key: path }, () => w.workspaces.seen(path));
 
 /** After anything that makes, renames or removes a container, whether it worked or not. */
-export function forgetListing(w: World): void {
+export function forgetListing(w: Pick<World, "sandbox">): void {
   listings.delete(w.sandbox);
   images.delete(w.sandbox);
 }

@@ -1,11 +1,13 @@
 // Plans around the one container that serves: make it, start it, keep it as it should be. Pure.
 import type { FieldChange, Plan, Why } from "../../src/core/kind.ts";
+import type { BuildFailure } from "../../src/core/packages.ts";
 import type { SandboxSeen } from "../../src/core/sandbox.ts";
 import { fingerprint } from "../../src/core/fingerprint.ts";
 import { quietly, removeBox, step, type AgentAction, type Cause } from "./action.ts";
 import { agentId, limitsOf } from "./box.ts";
 import { madeFor } from "./drift.ts";
 import type { Refused } from "./place.ts";
+import { planImage } from "./images.ts";
 import { limitsWanted, stateChange, type Situation } from "./situation.ts";
 import { shortId } from "./seen.ts";
 
@@ -29,6 +31,8 @@ export type Body = Pick<Plan<AgentAction>, "actions" | "drift" | "wait" | "degra
   readonly waitingFor?: SandboxSeen;
   /** Why nothing runs although all is well: it is started when it is needed. */
   readonly asleep?: string;
+  /** The build of its image that came to nothing: until the next one works. */
+  readonly build?: BuildFailure;
   /** New calls wait while it is so. */
   readonly draining?: boolean;
 };
@@ -36,6 +40,8 @@ export type Body = Pick<Plan<AgentAction>, "actions" | "drift" | "wait" | "degra
 export const imageHint = (ref: string): string => (ref.startsWith("beige-") ? `run: sandbox/engine.sh images` : `run: docker pull ${ref}`);
 
 export function imageMissing(s: Situation): Body {
+  const built = planImage(s);
+  if (built !== undefined) return built;
   const { image, backend } = s.box;
   const message =
     backend === "bwrap"

@@ -4,9 +4,9 @@ import type { Problem } from "../../src/core/errors.ts";
 import { codeFolder, namedFolders, sourceFolder, type Named } from "../../src/core/folders.ts";
 import type { View } from "../../src/core/kind.ts";
 import { allowedBy, clashes, dangerous, type Folder, type Homes } from "../../src/core/overlap.ts";
-import { workspaceFolder } from "../../src/core/paths.ts";
 import { refName, refOf, type Agent, type Plugin, type Resource, type Source } from "../../src/core/resource.ts";
 import type { Place } from "./action.ts";
+import { placeOf } from "../../src/core/seat.ts";
 import { workspacePath } from "./box.ts";
 import type { AgentSeen, PathSeen } from "./seen.ts";
 
@@ -39,9 +39,14 @@ function codeFolders(): readonly string[] {
 }
 const CODE = codeFolders();
 
-function homesOf(agent: Agent, home: string, paths: readonly string[]): Homes {
+function homesOf(agent: Agent, view: View, home: string, paths: readonly string[]): Homes {
   const users = new Set(["/root", ...paths.flatMap((path) => /^\/home\/[^/]+/.exec(path)?.[0] ?? [])]);
-  return { beige: home, code: CODE, own: { [refName(refOf(agent))]: workspaceFolder(home, agent.metadata) }, users: [...users] };
+  return {
+    beige: home,
+    code: CODE,
+    own: { [refName(refOf(agent))]: placeOf(home, agent.metadata, view.seatOf).workspace },
+    users: [...users],
+  };
 }
 
 const ROOTS = { workspace: "workspaces", mount: "mounts" } as const;
@@ -53,7 +58,7 @@ function judge(
   about: { readonly mine: readonly Named[]; readonly others: readonly Folder[]; readonly home: string },
 ): readonly Problem[] {
   const { mine, others, home } = about;
-  const homes = homesOf(agent, home, [home, ...mine.map((named) => named.folder.path)]);
+  const homes = homesOf(agent, view, home, [home, ...mine.map((named) => named.folder.path)]);
   const object = refName(refOf(agent));
   const single = mine.flatMap(({ folder, pointer }): Problem[] => {
     const danger = dangerous(folder.path, homes);
@@ -105,7 +110,7 @@ export function placeProblem(agent: Agent, seen: AgentSeen, view: View): Refused
     folder: { ...folder, path: real.get(folder.path) ?? folder.path },
     pointer,
   }));
-  const problems = [...ownProblem(agent, seen), ...judge(agent, view, { mine, others: seen.others, home: seen.homeReal })];
+  const problems = [...ownProblem(agent, seen, view), ...judge(agent, view, { mine, others: seen.others, home: seen.homeReal })];
   const [first] = problems;
   if (first !== undefined)
     return { reason: "PathRefused", message: first.hint === undefined ? first.message : `${first.message}; ${first.hint}`, problems };
@@ -113,11 +118,17 @@ export function placeProblem(agent: Agent, seen: AgentSeen, view: View): Refused
   return absent === undefined ? undefined : { reason: "MountMissing", message: absent };
 }
 
+/** A sandbox that was made before its agent, of a store that is lost: its container has the folder for ever, so it goes first. */
+const linkHint = ({ path, real }: PathSeen, home: string): string =>
+  real.startsWith(`${home}/warm/`)
+    ? `a lost store's: remove its container (beige orphans), then: rm ${path} && mv ${real} ${path}`
+    : "remove the link";
+
 /** The gateway's own folder for the workspace has no links in it. */
-function ownProblem(agent: Agent, seen: AgentSeen): readonly Problem[] {
+function ownProblem(agent: Agent, seen: AgentSeen, view: View): readonly Problem[] {
   if (agent.spec.workspace.path !== undefined || seen.workspace === undefined) return [];
-  const real = workspaceFolder(seen.homeReal, agent.metadata);
+  const real = placeOf(seen.homeReal, agent.metadata, view.seatOf).workspace;
   return seen.workspace.real === real
     ? []
-    : [{ message: `workspace ${seen.workspace.path} is a link to ${seen.workspace.real}`, hint: "remove the link" }];
+    : [{ message: `workspace ${seen.workspace.path} is a link to ${seen.workspace.real}`, hint: linkHint(seen.workspace, seen.homeReal) }];
 }

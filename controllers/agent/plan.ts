@@ -4,11 +4,13 @@ import type { Agent } from "../../src/core/resource.ts";
 import { SPEC, step, quietly, removeBox, type AgentAction } from "./action.ts";
 import { adoptStep } from "./adopt.ts";
 import { agentId, workspacePath } from "./box.ts";
+import { sweepBuilds } from "./images.ts";
 import { asleep, planAsleep } from "./lazy.ts";
-import { planCreate, planServe, planSpare, type Body } from "./live.ts";
-import { planReplace } from "./replace.ts";
+import { planCreate, planServe, planSpare } from "./live.ts";
+import { planReplace, type ReplaceBody } from "./replace.ts";
 import { judgeReady } from "./ready.ts";
 import { situation, type Situation } from "./situation.ts";
+import { claims, planClaim } from "./warm.ts";
 import { shortId, type AgentSeen } from "./seen.ts";
 import { planGone, planOrphan } from "./gone.ts";
 import { findTools } from "./tools.ts";
@@ -69,19 +71,24 @@ function strayActions(seen: AgentSeen): readonly AgentAction[] {
   ]);
 }
 
-function planAwake(s: Situation): Body {
-  if (s.active === undefined) return s.spare === undefined ? planCreate(s) : planSpare(s, s.spare);
+function planAwake(s: Situation): ReplaceBody {
+  if (s.active === undefined && s.spare !== undefined) return planSpare(s, s.spare);
+  if (s.active === undefined) return claims(s) ? planClaim(s, s.warm) : planCreate(s);
   return s.fits(s.active) ? planServe(s, s.active) : planReplace(s, s.active);
 }
 
 function planLive(want: Want<Agent>, seen: AgentSeen, view: View): AgentPlan {
   const s = situation(want, seen, view);
-  const before = [...strayActions(seen), ...adoptStep(want.object, s.adopting), ...outfit(s)];
-  const body = asleep(s) ? planAsleep(s) : planAwake(s);
+  const body: ReplaceBody = asleep(s) ? planAsleep(s) : planAwake(s);
+  // What is claimed is fitted out by the claim: before it, the agent's folders are not where they will be.
+  const claimed = body.actions.some((action) => action.type === "claim");
+  const strays = [...strayActions(seen), ...sweepBuilds({ agent: want.object, seen, view })];
+  const before = [...strays, ...adoptStep(want.object, s.adopting), ...(claimed ? [] : outfit(s))];
   // A container that cannot be made needs neither folders nor launchers yet.
   const blocked = s.containers.length === 0 && body.actions.length === 0;
-  const actions = blocked ? strayActions(seen) : [...before, ...body.actions];
-  return judgeReady(s, { ...body, actions: body.draining === true ? actions : [...actions, ...admitted(want.object, seen)] });
+  const actions = blocked ? strays : [...before, ...body.actions];
+  const judged = judgeReady(s, { ...body, actions: body.draining === true ? actions : [...actions, ...admitted(want.object, seen)] });
+  return body.held === undefined ? judged : { ...judged, held: body.held };
 }
 
 /** A drain that came to nothing: what waits goes on in the container that serves. */

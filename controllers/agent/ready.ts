@@ -1,9 +1,12 @@
 // Whether an agent is Ready, and the one sentence that says why not. Pure.
+import { diskLimit, isOver } from "../../src/core/disk.ts";
 import type { Plan } from "../../src/core/kind.ts";
+import { showBytes } from "../../src/core/quantity.ts";
 import { condition, type Ref } from "../../src/core/resource.ts";
 import type { AgentAction } from "./action.ts";
 import { limitsWanted, type Situation } from "./situation.ts";
 import type { Body } from "./live.ts";
+import { outdated } from "./outdated.ts";
 import { shortId } from "./seen.ts";
 import { findTools } from "./tools.ts";
 
@@ -61,6 +64,7 @@ function observed(s: Situation, body: Body): Readonly<Record<string, unknown>> {
     ...(box !== undefined && s.compare(box).outdated ? { outdated: true } : {}),
     ...(wait === undefined ? {} : { waiting: wait }),
     ...(body.asleep === undefined ? {} : { asleep: true }),
+    ...(body.build === undefined ? {} : { build: body.build }),
   };
 }
 
@@ -73,15 +77,25 @@ const FREE_BYTES = 2 ** 30;
 const FREE_FILES = 10_000;
 
 /** Without the numbers: the status does not change at every look. */
-function diskPressure({ seen: { room, workspace } }: Situation): Plan["degraded"] {
+function diskPressure({ agent, seen: { room, used, workspace } }: Situation): Plan["degraded"] {
+  const limit = diskLimit(agent);
+  if (limit !== undefined && isOver(used, limit)) {
+    const why = `workspace ${workspace?.path ?? ""} takes more than sandbox.resources.disk, ${showBytes(limit)}`;
+    return { reason: "DiskPressure", message: `${why}: the agent's commands and writes are refused but for reading and a plain rm` };
+  }
   if (room === undefined || (room.freeBytes >= FREE_BYTES && room.freeFiles >= FREE_FILES)) return undefined;
   const what = room.freeBytes < FREE_BYTES ? "less than 1 GiB" : `room for less than ${FREE_FILES} files`;
   const message = `the disk of workspace ${workspace?.path ?? ""} has ${what} left; nothing limits what an agent writes there`;
   return { reason: "DiskPressure", message };
 }
 
+function olderBox(s: Situation, { actions, serving }: Body): Plan["degraded"] {
+  if (serving === undefined || actions.length > 0 || !s.compare(serving).outdated) return undefined;
+  return outdated(s.agent, s.box, serving.spec);
+}
+
 export function judgeReady(s: Situation, body: Body): Plan<AgentAction> {
-  const degraded = body.degraded ?? diskPressure(s);
+  const degraded = body.degraded ?? diskPressure(s) ?? olderBox(s, body);
   const lack = lackOf(s);
   // While the sandbox is on its way that is the news; what else is missing comes after it.
   const why = body.pending ?? lack;

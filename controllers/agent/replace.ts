@@ -1,9 +1,10 @@
 // Another container in the place of the serving one: new first, then drain, switch, remove. Pure; each pass does what can be done now.
-import type { Intent } from "../../src/core/kind.ts";
+import type { Intent, Plan } from "../../src/core/kind.ts";
 import { refName, refOf, RESTARTED_AT } from "../../src/core/resource.ts";
 import type { SandboxSeen } from "../../src/core/sandbox.ts";
 import { quietly, removeBox, step, type AgentAction, type Cause } from "./action.ts";
 import { nextName } from "./box.ts";
+import { dropImages } from "./images.ts";
 import {
   cannotStart,
   endText,
@@ -41,7 +42,10 @@ interface Replacement {
   readonly intent?: Intent;
 }
 
-export function planReplace(s: Situation, old: SandboxSeen): Body {
+/** With what a replacement waits for that is not begun. */
+export type ReplaceBody = Body & Pick<Plan, "held">;
+
+export function planReplace(s: Situation, old: SandboxSeen): ReplaceBody {
   const cause: Cause = { impact: "replace", why: replaceWhy(s, old), fields: s.compare(old).replace };
   const drift = cause.why === "spec" ? [] : s.compare(old).replace;
   const mine = s.intent?.data["key"] === s.key ? s.intent : undefined;
@@ -49,26 +53,32 @@ export function planReplace(s: Situation, old: SandboxSeen): Body {
   const held = heldBack(r);
   if (held !== undefined) return { ...held, drift };
   const stuck = hindrance(r);
-  if (stuck !== undefined) return { ...keepOld(r, stuck), drift };
+  if (stuck !== undefined)
+    return { ...keepOld(r, stuck), held: heldUntil(r, `held back: ${stuck.pending?.message ?? "the new sandbox failed"}`), drift };
   const body = s.spare === undefined ? makeNew(r) : bringUp(r, s.spare);
   return { serving: old, ...body, drift };
 }
 
 const RESTART = `metadata.annotations[${RESTARTED_AT}]`;
 
+const heldUntil = ({ cause }: Replacement, until: string): Plan["held"] & {} => ({ why: cause.why, fields: cause.fields ?? [], until });
+
 /** Strategies that let the old container serve on: until the agent is idle, or until a person says so. What is begun is finished. */
-function heldBack({ s, old, intent }: Replacement): Body | undefined {
+function heldBack(r: Replacement): ReplaceBody | undefined {
+  const { s, old, intent } = r;
   if (intent?.type === REPLACE || s.spare !== undefined) return undefined;
   const { strategy } = s.agent.spec.update;
   const busy = s.seen.calls + s.seen.sessions > 0;
   const asked = s.compare(old).replace.some((field) => field.path === RESTART);
   if (strategy === "onIdle" ? !busy : strategy !== "manual" || asked) return undefined;
-  const until = strategy === "onIdle" ? "once the agent is idle" : `by: beige rollout restart ${refName(refOf(s.agent))}`;
+  const restart = `beige rollout restart ${refName(refOf(s.agent))}`;
+  const until = strategy === "onIdle" ? "once the agent is idle" : `by: ${restart}`;
   const run = runSteps(s, old, "drift");
   return {
     ...run,
     actions: [...remains(s, old), ...run.actions],
     degraded: { reason: "ReplacePending", message: `sandbox ${shortId(old.id)} is replaced ${until}` },
+    held: heldUntil(r, strategy === "onIdle" ? "held back until it is idle" : `held back: ${restart}`),
     serving: old,
     ...(strategy === "onIdle" ? { wait: { ms: IDLE_LOOK_MS } } : {}),
   };
@@ -90,15 +100,20 @@ function hindrance({ s, intent }: Replacement): Body | undefined {
 }
 
 /** The old container goes on serving, and is kept running. */
-function keepOld({ s, old }: Replacement, stuck: Body): Body {
+function keepOld({ s, old, cause }: Replacement, stuck: Body): Body {
   const run = runSteps(s, old, "drift");
   const reason = stuck.pending?.reason ?? "ReplaceFailed";
   const message = `${stuck.pending?.message ?? ""}; the old sandbox ${shortId(old.id)} keeps serving`;
   return {
     ...stuck,
-    actions: [...remains(s, old), ...run.actions],
+    actions: [
+      ...remains(s, old),
+      ...run.actions,
+      ...stuck.actions.map((each) => (each.type === "image-build" ? { ...each, ...cause } : each)),
+    ],
     pending: { reason, message },
-    degraded: { reason: "ReplaceFailed", message },
+    // What is on its way is no failure.
+    ...(reason === "ImageBuilding" ? {} : { degraded: { reason: "ReplaceFailed", message } }),
     serving: old,
     ...(run.waitingFor === undefined ? {} : { waitingFor: run.waitingFor }),
   };
@@ -174,6 +189,7 @@ function switchTo({ s, old, cause }: Replacement, next: SandboxSeen): readonly A
   return [
     step(switched, `switch to container ${shortId(next.id)}`, { type: "serve", uid, id: next.id, cut: true }),
     removeBox({ impact: "live", why: cause.why }, old.id, old.spec.name),
+    ...dropImages(s, [old]),
     quietly(BOOK, `rename container ${shortId(next.id)} to ${s.box.name}`, { type: "rename", id: next.id, name: s.box.name }),
     quietly(BOOK, "close the replacement", { type: "settle", uid }),
   ];

@@ -1,7 +1,9 @@
 // What observation of an agent answers: the world as it is now, without judgement.
 import type { Folder } from "../../src/core/overlap.ts";
-import type { FolderSeen } from "../../src/core/world.ts";
+import type { DiskUse, FolderSeen } from "../../src/core/world.ts";
 import type { SandboxSeen } from "../../src/core/sandbox.ts";
+import type { WarmSandbox } from "../../src/core/seat.ts";
+import type { ImagesSeen } from "./images.ts";
 
 export interface PathSeen extends FolderSeen {
   /** As wanted, resolved against the manifest's folder. */
@@ -31,16 +33,22 @@ export interface AgentSeen {
   /** Containers with our store's label and this name, of another object. */
   readonly strays: readonly Stray[];
   readonly adopt?: AdoptSeen;
+  /** Started sandboxes of its image that nobody has, while it never had one. */
+  readonly warm?: readonly WarmSandbox[];
   /** The container that serves, as the store says. */
   readonly active?: string;
   /** The sandbox's user; unknown before the first container. */
   readonly user?: { readonly uid: number; readonly gid: number };
   /** Id of the wanted image; undefined when the engine does not have it. */
   readonly imageId?: string;
+  /** Of the wanted image where it is built, and builds that run. */
+  readonly images?: ImagesSeen;
   readonly workspace?: PathSeen;
   readonly mounts: readonly PathSeen[];
   /** What the filesystem of the workspace has left. */
   readonly room?: { readonly freeBytes: number; readonly freeFiles: number };
+  /** What the workspace took of it by the last look; only where the manifest limits that. */
+  readonly used?: DiskUse;
   /** Real folders of other agents and of plugins that lie outside BEIGE_HOME. */
   readonly others: readonly Folder[];
   /** BEIGE_HOME with every link resolved. */

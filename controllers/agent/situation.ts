@@ -8,6 +8,9 @@ import { fingerprint } from "../../src/core/fingerprint.ts";
 import { boxOf, limitsOf, workspacePath, type Box, type Limits } from "./box.ts";
 import { compare, type Difference } from "./drift.ts";
 import { adoptProblem } from "./adopt.ts";
+import { withPackages } from "./images.ts";
+import type { WarmSandbox } from "../../src/core/seat.ts";
+import { fitting } from "./warm.ts";
 import { placesOf, placeProblem, type Refused } from "./place.ts";
 import { kitOf } from "./tools.ts";
 import { shortId, type AgentSeen } from "./seen.ts";
@@ -36,6 +39,8 @@ export interface Situation {
   readonly adopting?: SandboxSeen;
   /** Not serving, and as wanted: one that a pass was interrupted at. */
   readonly spare?: SandboxSeen;
+  /** Nobody's, and as wanted but for its limits and launchers. */
+  readonly warm?: WarmSandbox;
   /** What was there when the plan was last empty. */
   readonly limitsBefore?: unknown;
   /** Names the replacement: another wish or another image is another one. */
@@ -73,7 +78,8 @@ export function situation(want: Want<Agent>, seen: AgentSeen, view: View): Situa
   const workspace = workspacePath(agent, view);
   const real = seen.workspace?.real ?? workspace ?? "";
   const ownWorkspace = agent.spec.workspace.path === undefined;
-  const box = boxOf(agent, view, { workspace: ownWorkspace ? (workspace ?? "") : real, mounts: seen.mounts.map((mount) => mount.real) });
+  const sources = { workspace: ownWorkspace ? (workspace ?? "") : real, mounts: seen.mounts.map((mount) => mount.real) };
+  const box = withPackages(boxOf(agent, view, sources), seen);
   const { user } = seen;
   const extra = { ...(user === undefined ? {} : { user }), ...(seen.imageId === undefined ? {} : { imageId: seen.imageId }) };
   const differences = new Map(seen.containers.map((box2) => [box2.id, compare({ box, seen: box2, ...extra })]));
@@ -84,6 +90,7 @@ export function situation(want: Want<Agent>, seen: AgentSeen, view: View): Situa
   const active = adopting ?? containers.find((one) => one.id === seen.active && usable(one));
   const spare = bestOf(containers.filter((one) => one.id !== active?.id && usable(one) && fits(one)));
   const refused = placeProblem(agent, seen, view) ?? adoptProblem(agent, seen);
+  const warm = fitting(agent, seen, view);
   return {
     agent,
     ...(want.intent === undefined ? {} : { intent: want.intent }),
@@ -98,6 +105,7 @@ export function situation(want: Want<Agent>, seen: AgentSeen, view: View): Situa
     ...(active === undefined ? {} : { active }),
     ...(adopting === undefined ? {} : { adopting }),
     ...(spare === undefined ? {} : { spare }),
+    ...(warm === undefined ? {} : { warm }),
     limitsBefore: agent.status?.observed?.["limits"],
     // Only a replacement asks.
     get key() {

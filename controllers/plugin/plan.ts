@@ -68,10 +68,11 @@ function planGone(facts: PluginFacts, why: "delete" | "prune"): Plan<PluginActio
   return { actions, ready: false, reason: "Deleting", message: "", gone: actions.length === 0 };
 }
 
-function observed(peeked: Peeked, seen: PluginSeen | undefined): Readonly<Record<string, unknown>> {
+function observed(peeked: Peeked, seen: PluginSeen | undefined, before: Plugin): Readonly<Record<string, unknown>> {
   const state = seen?.state ?? "absent";
-  // Without a folder to read nobody knows its tools, which is not the same as none.
-  if (!peeked.ok) return { state, ...(seen === undefined ? {} : { tools: seen.tools }) };
+  // Without a folder to read nobody knows its tools, which is not the same as none. Its guards are remembered: they are not passed over.
+  const hooks = seen?.hooks ?? before.status?.observed?.["hooks"];
+  if (!peeked.ok) return { state, ...(seen === undefined ? {} : { tools: seen.tools }), ...(hooks === undefined ? {} : { hooks }) };
   const { manifest, root, codeHash } = peeked;
   return {
     state,
@@ -100,7 +101,7 @@ export function planPlugin(want: Want<Plugin> | undefined, facts: PluginFacts, v
   const { peeked, seen } = facts;
   if (want === undefined || peeked === undefined) return planGone(facts, "prune");
   if (want.deleting) return planGone(facts, "delete");
-  const base = { actions: [], observed: observed(peeked, seen) };
+  const base = { actions: [], observed: observed(peeked, seen, want.object) };
   if (!peeked.ok && peeked.reason === "PathRefused") return planRefused(facts.name, seen, peeked, base.observed);
   // An instance that runs goes on: taking it away would make it worse.
   if (!peeked.ok) return { ...base, ready: false, reason: peeked.reason, message: peeked.message, wait: { ms: LOOK_MS } };
@@ -116,7 +117,7 @@ function planLoaded(plugin: Plugin, peeked: Extract<Peeked, { ok: true }>, seen:
   const restMs = stamp === undefined ? 0 : stamp.atMs + PLUGIN_RETRY_MS - now;
   // A clock that was set back does not lengthen the pause.
   const due = seen?.state === "failed" && (restMs <= 0 || restMs > PLUGIN_RETRY_MS);
-  const shown = observed(peeked, seen);
+  const shown = observed(peeked, seen, plugin);
   if (stamp?.id !== id || due) {
     const fresh = seen === undefined;
     const why = fresh || stamp?.id !== id ? "spec" : "drift";

@@ -6,6 +6,7 @@ import { promisify } from "node:util";
 import { BeigeError } from "../../src/core/errors.ts";
 import type { SandboxSpec } from "../../src/core/sandbox.ts";
 import type { Clock } from "../../src/core/world.ts";
+import type { Group, Groups } from "./group.ts";
 import { beganAt, exitCodeOf, isAlive, type Records, type Run } from "./record.ts";
 import { bwrapWords, imageFolder, STAGE, staged } from "./words.ts";
 
@@ -25,16 +26,30 @@ while [ "$1" != -- ]; do mkdir "$stage/$n"; mount --bind "$1" "$stage/$n"; n=$((
 shift
 exec setpriv --reuid "$uid" --regid "$gid" --clear-groups --no-new-privs -- "$@"`;
 
-function command(spec: SandboxSpec, id: string, folder: string): readonly string[] {
+/** Before anything else, so that nothing inside is ever without its limits. */
+const JOINING = 'set -e; while [ "$1" != -- ]; do echo 0 >"$1"; shift; done; shift; exec "$@"';
+
+interface Launch {
+  readonly spec: SandboxSpec;
+  readonly id: string;
+  readonly folder: string;
+  readonly group?: Group;
+}
+
+function command({ spec, id, folder, group }: Launch): readonly string[] {
   const root = process.getuid?.() === 0;
-  // Before bwrap starts, so that nothing inside is ever without them.
-  const late = !root && countsProcesses() ? { pids: spec.pids } : {};
-  const words = ["prlimit", ...limitWords(spec, root), "--", "bwrap", ...bwrapWords(spec, { id, folder, stage: root, ...late })];
-  if (!root) return words;
+  const { holds = [], doors = [], kills } = group ?? {};
+  const counted = holds.includes("pids");
+  const late = !counted && !root && countsProcesses() ? { pids: spec.pids } : {};
+  const about = { id, folder, stage: root, ...late, ...(kills === undefined ? {} : { kills }) };
+  const limits = limitWords(spec, { processes: root && !counted, data: !holds.includes("memory") });
+  const words = ["prlimit", ...limits, "--", "bwrap", ...bwrapWords(spec, about)];
+  const join = group === undefined ? [] : ["sh", "-c", JOINING, "sh", ...doors, "--"];
+  if (!root) return [...join, ...words];
   mkdirSync(STAGE, { recursive: true, mode: 0o711 });
   const { uid, gid } = spec.user;
   const head = ["unshare", "-m", "--propagation", "private", "sh", "-c", STAGING, "sh", String(uid), String(gid), STAGE];
-  return [...head, ...staged(spec, folder), "--", ...words];
+  return [...join, ...head, ...staged(spec, folder), "--", ...words];
 }
 
 export type Limits = Pick<SandboxSpec, "memoryBytes" | "pids">;
@@ -45,15 +60,17 @@ export function countsProcesses(): boolean {
   return process.getuid?.() === 0 || major > 5 || (major === 5 && minor >= 14);
 }
 
-/** Each process counts its memory for itself. */
-function limitWords({ memoryBytes, pids }: Limits, processes: boolean): readonly string[] {
-  const own = processes ? [`--nproc=${pids}:${pids}`] : [];
-  return [...own, `--data=${memoryBytes}:${memoryBytes}`, "--nofile=4096:4096", "--core=0:0"];
+/** What no control group holds; each process counts its memory for itself then. */
+function limitWords({ memoryBytes, pids }: Limits, also: { readonly processes: boolean; readonly data: boolean }): readonly string[] {
+  const processes = also.processes ? [`--nproc=${pids}:${pids}`] : [];
+  const data = also.data ? [`--data=${memoryBytes}:${memoryBytes}`] : [];
+  return [...processes, ...data, "--nofile=4096:4096", "--core=0:0"];
 }
 
 /** Of PID 1; what it starts from then on has them. False where this gateway may not raise a limit: they come with the next start. */
-export function limit(pid: number, limits: Limits): Promise<boolean> {
-  return promisify(execFile)("prlimit", ["--pid", String(pid), ...limitWords(limits, countsProcesses())]).then(
+export function limit({ pid, holds = [] }: Run, limits: Limits): Promise<boolean> {
+  const also = { processes: countsProcesses() && !holds.includes("pids"), data: !holds.includes("memory") };
+  return promisify(execFile)("prlimit", ["--pid", String(pid), ...limitWords(limits, also)]).then(
     () => true,
     () => false,
   );
@@ -77,14 +94,15 @@ const saidBy = (path: string): string => {
 };
 
 export async function launch(
-  parts: { readonly records: Records; readonly home: string; readonly clock: Clock },
+  parts: { readonly records: Records; readonly groups: Groups; readonly home: string; readonly clock: Clock },
   id: string,
 ): Promise<void> {
-  const { records, home, clock } = parts;
+  const { records, groups, home, clock } = parts;
   const record = records.get(id);
   const folder = imageFolder(home, record.spec.image);
   if (folder === undefined) throw new BeigeError("not_found", `image ${record.spec.image} is not below ${home}/images`);
-  const [program = "", ...words] = command(record.spec, id, folder);
+  const group = await groups.make(id, record.spec);
+  const [program = "", ...words] = command({ spec: record.spec, id, folder, ...(group === undefined ? {} : { group }) });
   writeFileSync(records.at(id, "status"), "", { mode: 0o600 });
   // Opened for both, the pipes outlive every reader and writer.
   const both = constants.O_RDWR | constants.O_NONBLOCK;
@@ -108,11 +126,13 @@ export async function launch(
     const pid = Number(/"child-pid": (\d+)/.exec(saidBy(records.at(id, "status")))?.[1] ?? 0);
     const began = pid === 0 ? undefined : beganAt(pid);
     if (began !== undefined) {
-      const run: Run = { pid, began, startedAt: new Date(clock.now()).toISOString() };
+      const held = group === undefined ? {} : { holds: group.holds };
+      const run: Run = { pid, began, startedAt: new Date(clock.now()).toISOString(), ...held };
       records.write(id, { ...record, run });
       return;
     }
     if (ended || clock.monotonic() > until) {
+      if (ended) await groups.remove(id);
       const why = saidBy(records.at(id, "err")) || (ended ? await failed : "it took too long") || "it ended at once";
       throw new BeigeError("unavailable", `bwrap could not start the sandbox: ${why}`, { hint: "apt-get install bubblewrap util-linux" });
     }

@@ -5,8 +5,11 @@ import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { BeigeError } from "../../src/core/errors.ts";
 import type { SandboxSeen, SandboxSpec } from "../../src/core/sandbox.ts";
+import type { Controller } from "./tree.ts";
 
 export const PREFIX = "bwrap-";
+/** By SIGKILL, as bwrap tells it. */
+const KILLED = 137;
 const ID = /^bwrap-[0-9a-f]{32}$/;
 
 export interface Run {
@@ -14,6 +17,8 @@ export interface Run {
   readonly pid: number;
   readonly began: string;
   readonly startedAt: string;
+  /** What its control group limits; absent without one. */
+  readonly holds?: readonly Controller[];
 }
 
 export interface Kept {
@@ -97,7 +102,8 @@ export function exitCodeOf(records: Records, id: string): number | undefined {
   }
 }
 
-export function seenOf(records: Records, id: string): SandboxSeen | undefined {
+/** `kills` counts what was killed in it for want of memory. */
+export function seenOf(records: Records, id: string, kills: (id: string) => number): SandboxSeen | undefined {
   const record = records.read(id);
   if (record === undefined) return undefined;
   const { spec, imageId, run } = record;
@@ -108,7 +114,7 @@ export function seenOf(records: Records, id: string): SandboxSeen | undefined {
     state,
     imageId,
     spec,
-    oomKilled: false,
+    oomKilled: exitCode === KILLED && run?.holds?.includes("memory") === true && kills(id) > 0,
     ...(run === undefined ? {} : { startedAt: run.startedAt }),
     ...(exitCode === undefined ? {} : { exitCode }),
   };

@@ -3,6 +3,7 @@ import { lstatSync, readdirSync, readlinkSync, realpathSync, statSync } from "no
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { SandboxSpec } from "../../src/core/sandbox.ts";
+import type { Group } from "./group.ts";
 
 /** The image that is this machine's own programs. */
 export const HOST_IMAGE = "host";
@@ -46,9 +47,9 @@ export const staged = (spec: SandboxSpec, folder: string): readonly string[] => 
 
 export function bwrapWords(
   spec: SandboxSpec,
-  about: { readonly id: string; readonly folder: string; readonly stage: boolean; readonly pids?: number },
+  about: Pick<Group, "kills"> & { readonly id: string; readonly folder: string; readonly stage: boolean; readonly pids?: number },
 ): readonly string[] {
-  const { id, folder, stage, pids } = about;
+  const { id, folder, stage, pids, kills } = about;
   const sources = staged(spec, folder);
   const at = (source: string): string => (stage ? `${STAGE}/${sources.indexOf(source)}` : source);
   const root =
@@ -70,6 +71,7 @@ export function bwrapWords(
     ...(folder === "/" ? HOST_ETC.flatMap((path) => ["--ro-bind-try", path, path]) : []),
     ...`${shared} --size ${spec.tmpBytes} --perms 1777 --tmpfs /tmp`.split(" "),
     ...mounts,
+    ...(kills === undefined ? [] : ["--ro-bind", kills.source, kills.target]),
     ..."--remount-ro / --chdir /workspace -- /beige/tool-client init".split(" "),
     ...(pids === undefined ? [] : ["--processes", String(pids)]),
     // Behind the limit: the filter is the last word.

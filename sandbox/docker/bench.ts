@@ -1,4 +1,5 @@
 // Section 5 of the CIS benchmark for Docker, held against one container as the engine shows it, and what its host can give. Pure.
+import { engineLacks } from "../../src/core/lacks.ts";
 import type { SandboxCheck } from "../../src/core/sandbox.ts";
 import type { HostConfig, Info, Inspected } from "./words.ts";
 
@@ -12,8 +13,6 @@ const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? v
 const textsOf = (value: unknown): readonly string[] => listOf(value).filter((each) => typeof each === "string");
 const plain = (value: unknown): string => (typeof value === "string" ? value : "");
 const sized = (value: unknown): boolean => typeof value === "number" && value > 0;
-const option = (options: readonly string[] | null | undefined, name: string): boolean =>
-  (options ?? []).some((each) => each === `name=${name}` || each.startsWith(`name=${name},`));
 const capabilities = (host: HostConfig, key: "CapAdd" | "CapDrop"): readonly string[] =>
   textsOf(host[key]).map((name) => name.replace(/^CAP_/, ""));
 
@@ -204,18 +203,7 @@ function gatewayRules(info: Inspected): readonly Rule[] {
 }
 
 /** What this host cannot give to any sandbox. */
-export function lacksOf(info: Info): readonly string[] {
-  const security = info.SecurityOptions;
-  return [
-    ...(option(security, "apparmor") || option(security, "selinux") ? [] : ["AppArmor or SELinux"]),
-    ...(option(security, "seccomp") ? [] : ["seccomp"]),
-    ...(option(security, "userns") || option(security, "rootless") ? [] : ["user namespaces"]),
-    ...(info.LiveRestoreEnabled === true ? [] : ["live-restore"]),
-    ...(info.SwapLimit === false ? ["swap limit"] : []),
-    ...(info.MemoryLimit === false ? ["memory limit"] : []),
-    ...(info.PidsLimit === false ? ["process limit"] : []),
-  ];
-}
+export const lacksOf: (info: Info) => readonly string[] = engineLacks;
 
 const DAEMON = (line: string): string => `/etc/docker/daemon.json: ${line}`;
 

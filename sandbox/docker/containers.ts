@@ -8,11 +8,12 @@ import {
   type SandboxSpec,
   type SandboxState,
 } from "../../src/core/sandbox.ts";
+import { isDerived } from "../../src/core/packages.ts";
 import { ask, LOOK_MS, passing } from "./ask.ts";
 import { lacksOf } from "./bench.ts";
 import { statusOf } from "./failure.ts";
 import { createOptions, readSeen } from "./shape.ts";
-import type { Engine, ImageDefaults } from "./words.ts";
+import type { Engine, EngineFacts, ImageDefaults, Inspected } from "./words.ts";
 
 /** How long a name may stay taken by a container that is going, and by one that shows no sign of it yet. */
 const NAME_GOING_MS = 10_000;
@@ -21,6 +22,7 @@ const RETRY_MS = 50;
 const REMOVE_MS = 15_000;
 const IMAGES_KEPT = 64;
 const NO_DEFAULTS: ImageDefaults = { env: [], labels: {}, volumes: [] };
+const NO_FACTS: EngineFacts = { defaultRuntime: "runc", swapLimit: true };
 
 export const short = (id: string): string => id.slice(0, 12);
 
@@ -62,6 +64,23 @@ async function imageDefaults(engine: Engine, ref: string, signal?: AbortSignal):
   return defaults;
 }
 
+interface Read {
+  readonly image: ImageDefaults;
+  readonly facts: EngineFacts;
+  readonly seen: SandboxSeen;
+}
+
+/** What was read from answers that the engine has not changed since. */
+const readings = new WeakMap<Inspected, Read>();
+
+function seenOf(info: Inspected, image: ImageDefaults, facts: EngineFacts): SandboxSeen {
+  const known = readings.get(info);
+  if (known !== undefined && known.image === image && known.facts === facts) return known.seen;
+  const seen = readSeen(info, image, facts);
+  readings.set(info, { image, facts, seen });
+  return seen;
+}
+
 export async function inspect(engine: Engine, id: string, signal?: AbortSignal): Promise<SandboxSeen | undefined> {
   const info = await ask(engine, `inspect container ${short(id)}`, (s) => engine.door.inspect(id, s).catch(passing(404)), {
     signal,
@@ -71,7 +90,7 @@ export async function inspect(engine: Engine, id: string, signal?: AbortSignal):
   if (engine.facts === undefined) await ping(engine, signal);
   // The image may be gone; what the container took from it then counts as its own.
   const image = (await imageDefaults(engine, info.Image, signal)) ?? NO_DEFAULTS;
-  return readSeen(info, image, engine.facts ?? { defaultRuntime: "runc", swapLimit: true });
+  return seenOf(info, image, engine.facts ?? NO_FACTS);
 }
 
 /** Whether the holder of a name is on its way out. */
@@ -84,7 +103,11 @@ export async function create(engine: Engine, spec: SandboxSpec, signal?: AbortSi
   const image = await imageDefaults(engine, spec.image, signal);
   if (image === undefined) {
     throw new BeigeError("not_found", `image ${spec.image} is not on this machine`, {
-      hint: spec.image.startsWith("beige-") ? "sandbox/engine.sh images" : `docker pull ${spec.image}`,
+      hint: isDerived(spec.image)
+        ? "it is built at the next look"
+        : spec.image.startsWith("beige-")
+          ? "sandbox/engine.sh images"
+          : `docker pull ${spec.image}`,
     });
   }
   const options = createOptions(spec, image);

@@ -1,6 +1,7 @@
 // What of the engine's own vocabulary is used here, and the door through which it is asked: one call an entry, raw answers, raw errors.
 import type { Duplex, Readable } from "node:stream";
 import type { Clock, Log } from "../../src/core/world.ts";
+import type { Place } from "../resident/dial.ts";
 
 type Names = Readonly<Record<string, string>>;
 
@@ -63,13 +64,17 @@ export interface Listed {
   readonly State: string;
 }
 
+export interface ImageConfig {
+  readonly Env?: readonly string[] | null;
+  readonly Labels?: Names | null;
+  readonly Volumes?: Readonly<Record<string, unknown>> | null;
+  readonly Entrypoint?: readonly string[] | null;
+  readonly User?: string;
+}
+
 export interface ImageInspected {
   readonly Id: string;
-  readonly Config?: {
-    readonly Env?: readonly string[] | null;
-    readonly Labels?: Names | null;
-    readonly Volumes?: Readonly<Record<string, unknown>> | null;
-  } | null;
+  readonly Config?: ImageConfig | null;
 }
 
 export interface Info {
@@ -82,6 +87,12 @@ export interface Info {
   readonly MemoryLimit?: boolean;
   readonly PidsLimit?: boolean;
   readonly CpuCfsQuota?: boolean;
+}
+
+export interface CommitOptions {
+  readonly repo: string;
+  readonly tag: string;
+  readonly config: ImageConfig;
 }
 
 export interface Door {
@@ -97,6 +108,10 @@ export interface Door {
   rename(id: string, name: string, signal: AbortSignal): Promise<void>;
   update(id: string, limits: HostConfig, signal: AbortSignal): Promise<void>;
   remove(id: string, signal: AbortSignal): Promise<void>;
+  /** The last lines of a container's log, in Docker's frames. */
+  output(id: string, lines: number, signal: AbortSignal): Promise<Buffer>;
+  commit(id: string, image: CommitOptions, signal: AbortSignal): Promise<void>;
+  removeImage(ref: string, signal: AbortSignal): Promise<void>;
   prepare(id: string, options: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<string>;
   /** The hijacked stream of a prepared command. */
   run(exec: string, signal: AbortSignal): Promise<Duplex>;
@@ -120,10 +135,16 @@ export interface Engine {
   readonly log: Log;
   /** By image id. */
   readonly images: Map<string, ImageDefaults>;
-  /** Whether a container's PID 1 keeps commands, by container id. */
-  readonly resident: Map<string, boolean>;
+  /** By container id. */
+  readonly resident: Map<string, Supervised>;
   /** What the engine said of itself, once it was asked. */
   facts?: EngineFacts;
+}
+
+/** Whether a container's PID 1 keeps commands, and where it can be met beside the engine. */
+export interface Supervised {
+  readonly ours: boolean;
+  readonly place?: Place;
 }
 
 /** What an image brings along that a container takes over unasked. */

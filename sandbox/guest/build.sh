@@ -7,9 +7,10 @@ cd "$(dirname "$0")"
 out=${OUT:-bin}
 which=${1:-all}
 mkdir -p "$out"
-sources="guest.c init.c filter.c serve.c jobs.c wire.c relay.c run.c tree.c files.c json.c client.c"
+sources="guest.c format.c init.c filter.c serve.c jobs.c wire.c relay.c run.c tree.c files.c json.c client.c"
 flags="-std=gnu11 -Os -static -s -Wall -Wextra -Werror -fno-ident -fno-asynchronous-unwind-tables -fno-stack-protector
-  -ffunction-sections -fdata-sections -ffile-prefix-map=$PWD=. -Wl,--gc-sections -Wl,--build-id=none -Wl,-z,noexecstack"
+  -ffunction-sections -fdata-sections -ffile-prefix-map=$PWD=. -Wl,--gc-sections -Wl,--build-id=none -Wl,-z,noexecstack
+  -Wl,-z,noseparate-code -Wl,-z,norelro"
 
 if [ "$which" = all ] || [ "$which" = x64 ]; then
   # shellcheck disable=SC2086

@@ -14,7 +14,7 @@
 static bool is_inherited(const struct stat *st) {
   char mark[64];
   const char *given = getenv("BEIGE_STDIN");
-  snprintf(mark, sizeof mark, "%llu:%llu", (unsigned long long)st->st_dev, (unsigned long long)st->st_ino);
+  format_text(mark, sizeof mark, "%llu:%llu", (unsigned long long)st->st_dev, (unsigned long long)st->st_ino);
   return given != NULL && strcmp(given, mark) == 0;
 }
 

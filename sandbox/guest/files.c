@@ -1,6 +1,7 @@
 /* Plain access to files from inside, where a link can only lead to what the agent may see anyway. */
 #include "guest.h"
 #include <limits.h>
+#include <stdio.h>
 
 #define MAX_DEFAULT (16 << 20)
 
@@ -66,7 +67,7 @@ int mode_cat(int argc, char **argv) {
 
 /* The file that a link leads to in the end, there or not: a write through a link keeps the link. */
 static bool follow(const char *path, char *out) {
-  if (snprintf(out, PATH_MAX, "%s", path) >= PATH_MAX) return errno = ENAMETOOLONG, false;
+  if (format_text(out, PATH_MAX, "%s", path) >= PATH_MAX) return errno = ENAMETOOLONG, false;
   for (int hops = 0; hops < 40; hops++) {
     char target[PATH_MAX], joined[PATH_MAX];
     ssize_t n = readlink(out, target, sizeof target - 1);
@@ -74,7 +75,7 @@ static bool follow(const char *path, char *out) {
     target[n] = 0;
     char *slash = strrchr(out, '/');
     int folder = target[0] == '/' || slash == NULL ? 0 : (int)(slash - out) + 1;
-    if (snprintf(joined, sizeof joined, "%.*s%s", folder, out, target) >= (int)sizeof joined) return errno = ENAMETOOLONG, false;
+    if (format_text(joined, sizeof joined, "%.*s%s", folder, out, target) >= (int)sizeof joined) return errno = ENAMETOOLONG, false;
     strcpy(out, joined);
   }
   errno = ELOOP;
@@ -102,7 +103,7 @@ static void drop_temporary(int sig) {
 static int open_temporary(const char *path) {
   const char *slash = strrchr(path, '/');
   int folder = slash == NULL ? 0 : (int)(slash - path) + 1;
-  if (snprintf(temporary, sizeof temporary, "%.*s.beige-put-%d-%llx", folder, path, (int)getpid(), (unsigned long long)now_ms()) >= (int)sizeof temporary)
+  if (format_text(temporary, sizeof temporary, "%.*s.beige-put-%d-%llx", folder, path, (int)getpid(), (unsigned long long)now_ms()) >= (int)sizeof temporary)
     return errno = ENAMETOOLONG, -1;
   for (int sig = SIGHUP; sig <= SIGTERM; sig++)
     if (sig == SIGHUP || sig == SIGINT || sig == SIGTERM) signal(sig, drop_temporary);
@@ -167,7 +168,7 @@ int mode_stat(int argc, char **argv) {
   if (lstat(argv[0], &st) != 0) return failed(argv[0], errno);
   const char *type = S_ISREG(st.st_mode) ? "file" : S_ISDIR(st.st_mode) ? "folder" : S_ISLNK(st.st_mode) ? "link" : "other";
   char line[256];
-  int n = snprintf(line, sizeof line, "{\"type\":\"%s\",\"size\":%lld,\"mode\":\"%04o\",\"uid\":%u,\"gid\":%u,\"mtimeMs\":%lld}\n", type, (long long)st.st_size,
+  int n = format_text(line, sizeof line, "{\"type\":\"%s\",\"size\":%lld,\"mode\":\"%04o\",\"uid\":%u,\"gid\":%u,\"mtimeMs\":%lld}\n", type, (long long)st.st_size,
                    (unsigned)(st.st_mode & 07777), (unsigned)st.st_uid, (unsigned)st.st_gid,
                    (long long)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000);
   return write_all(1, line, (size_t)n) ? 0 : 1;

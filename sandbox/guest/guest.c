@@ -10,7 +10,6 @@
  *
  * cat, put and stat exit 3 no such file, 4 wrong kind of file, 5 not permitted, 6 over the limit, 2 usage, 1 anything else. */
 #include "guest.h"
-#include <stdarg.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -54,7 +53,7 @@ int say(int code, const char *format, ...) {
   char line[1024] = "beige: ";
   va_list args;
   va_start(args, format);
-  vsnprintf(line + 7, sizeof line - 8, format, args);
+  format_list(line + 7, sizeof line - 8, format, args);
   va_end(args);
   size_t len = strlen(line);
   line[len] = '\n';
@@ -73,9 +72,17 @@ bool parse_number(const char *text, int64_t *out) {
   return true;
 }
 
-static int dial_as(int flags) {
-  const char *path = getenv("BEIGE_SOCKET");
-  if (path == NULL || *path == 0) path = SOCKET_PATH;
+/* The number at the start of a text, as strtoll reads it; of the digits that are too many only the first count. */
+int64_t read_number(const char *text) {
+  while (*text == ' ') text++;
+  bool negative = *text == '-';
+  if (negative) text++;
+  int64_t value = 0;
+  for (int n = 0; *text >= '0' && *text <= '9' && n < 18; n++) value = value * 10 + (*text++ - '0');
+  return negative ? -value : value;
+}
+
+int dial_to(const char *path, int flags) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   if (strlen(path) >= sizeof address.sun_path) return -1;
   strcpy(address.sun_path, path);
@@ -84,6 +91,11 @@ static int dial_as(int flags) {
   if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0) return fd;
   close(fd);
   return -1;
+}
+
+static int dial_as(int flags) {
+  const char *path = getenv("BEIGE_SOCKET");
+  return dial_to(path == NULL || *path == 0 ? SOCKET_PATH : path, flags);
 }
 
 /* A connection to the gateway, or -1. BEIGE_SOCKET is for backends that cannot mount a folder at /beige. */

@@ -6,10 +6,10 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -35,9 +35,15 @@ void close_from(int fd);
 bool write_all(int fd, const void *data, size_t len);
 int say(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 bool parse_number(const char *text, int64_t *out);
+int64_t read_number(const char *text);
+int dial_to(const char *path, int flags);
 int dial(void);
 int dial_now(void);
 void be_called(const char *mode);
+
+/* format.c: as snprintf does. */
+int format_text(char *to, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+int format_list(char *to, size_t size, const char *format, va_list args) __attribute__((format(printf, 3, 0)));
 
 /* tree.c: everything that descends from this process. */
 int tree_signal(int sig);

@@ -21,7 +21,7 @@ static int hello(void) {
   for (char *p = host; *p; p++)
     if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-", *p)) *p = '-';
   char line[160];
-  int len = snprintf(line, sizeof line, "{\"type\":\"hello\",\"v\":1,\"container\":\"%s\"}\n", host);
+  int len = format_text(line, sizeof line, "{\"type\":\"hello\",\"v\":1,\"container\":\"%s\"}\n", host);
   if (!write_all(fd, line, (size_t)len)) {
     close(fd);
     return -1;
@@ -77,7 +77,7 @@ int mode_init(int argc, char **argv) {
   if (signals < 0) return say(1, "signalfd: %s", strerror(errno));
   int gateway = -1, backoff = BACKOFF_MIN_MS;
   int64_t dialled = 0, next = now_ms(), sweep = -1, pause = SWEEP_MS;
-  static struct pollfd fds[2 + 2 + 2 * JOBS_MAX];
+  static struct pollfd fds[2 + 3 + 2 * JOBS_MAX];
   serve_begin();
   for (;;) {
     int64_t now = now_ms();

@@ -102,7 +102,7 @@ static void ended(struct job *j, const char *json, size_t len) {
 
 static void lost(struct job *j, const char *reason) {
   char json[EXIT_MAX];
-  int len = snprintf(json, sizeof json, "{\"kind\":\"lost\",\"reason\":\"%s\"}", reason);
+  int len = format_text(json, sizeof json, "{\"kind\":\"lost\",\"reason\":\"%s\"}", reason);
   ended(j, json, (size_t)len);
 }
 

@@ -45,7 +45,7 @@ bool text_string(struct text *t, const char *value, size_t len) {
     uint8_t c = (uint8_t)value[i];
     char code[8];
     if (c == '"' || c == '\\') ok = text_add(t, (char[]){'\\', (char)c}, 2);
-    else if (c < 0x20 || c == 0x7f) snprintf(code, sizeof code, "\\u%04x", c), ok = text_add(t, code, 6);
+    else if (c < 0x20 || c == 0x7f) format_text(code, sizeof code, "\\u%04x", c), ok = text_add(t, code, 6);
     else ok = text_add(t, &c, 1);
   }
   return ok && text_add(t, "\"", 1);
@@ -193,7 +193,7 @@ static bool field(struct reader *r, const char *key, size_t key_len, struct answ
     if (value == &a->type) a->type[unused] = 0;
     return true;
   }
-  if (key_len == 8 && memcmp(key, "exitCode", 8) == 0) a->exit_code = (int)strtol(r->p, NULL, 10);
+  if (key_len == 8 && memcmp(key, "exitCode", 8) == 0) a->exit_code = (int)read_number(r->p);
   return skip(r, 0);
 }
 

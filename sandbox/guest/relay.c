@@ -5,7 +5,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #define EGRESS_PATH "/beige/egress.sock"
 #define EGRESS_PORT 3128
@@ -44,15 +43,7 @@ static void drop(int i) {
 
 static int dial_out(void) {
   const char *path = getenv("BEIGE_EGRESS");
-  if (path == NULL || *path == 0) path = EGRESS_PATH;
-  struct sockaddr_un address = {.sun_family = AF_UNIX};
-  if (strlen(path) >= sizeof address.sun_path) return -1;
-  strcpy(address.sun_path, path);
-  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) return -1;
-  if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0) return fd;
-  close(fd);
-  return -1;
+  return dial_to(path == NULL || *path == 0 ? EGRESS_PATH : path, SOCK_NONBLOCK);
 }
 
 static int port_of(void) {

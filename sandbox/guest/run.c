@@ -197,9 +197,9 @@ static void listen_to_client(void) {
 static int spawn_failed(int error, const char *program, const char *cwd, bool in_chdir) {
   char line[512];
   int code = !in_chdir && error == ENOENT ? 127 : 126;
-  int len = in_chdir ? snprintf(line, sizeof line, "beige: cannot enter %s: %s\n", cwd, strerror(error))
-            : code == 127 ? snprintf(line, sizeof line, "beige: %s: command not found\n", program)
-                          : snprintf(line, sizeof line, "beige: %s: cannot be run: %s\n", program, strerror(error));
+  int len = in_chdir ? format_text(line, sizeof line, "beige: cannot enter %s: %s\n", cwd, strerror(error))
+            : code == 127 ? format_text(line, sizeof line, "beige: %s: command not found\n", program)
+                          : format_text(line, sizeof line, "beige: %s: cannot be run: %s\n", program, strerror(error));
   if (len >= (int)sizeof line) len = sizeof line - 1;
   frame(2, line, (uint32_t)len);
   return code;
@@ -216,7 +216,7 @@ static void become(const struct keep *wanted, const int *fds, int report) {
   struct stat st;
   if (fstat(0, &st) == 0) {
     /* So that a launcher can tell this pipe from one that the command made itself (client.c). */
-    snprintf(mark, sizeof mark, "%llu:%llu", (unsigned long long)st.st_dev, (unsigned long long)st.st_ino);
+    format_text(mark, sizeof mark, "%llu:%llu", (unsigned long long)st.st_dev, (unsigned long long)st.st_ino);
     setenv("BEIGE_STDIN", mark, 1);
   }
   sigset_t none;
@@ -237,7 +237,7 @@ static void become(const struct keep *wanted, const int *fds, int report) {
  * supervisor that it was before was not, and must not be. */
 static void prefer_for_oom(pid_t pid) {
   char path[40];
-  snprintf(path, sizeof path, "/proc/%d/oom_score_adj", (int)pid);
+  format_text(path, sizeof path, "/proc/%d/oom_score_adj", (int)pid);
   int score = open(path, O_WRONLY | O_CLOEXEC);
   if (score < 0) return;
   if (write(score, "300", 3) < 0) errno = 0;
@@ -306,15 +306,15 @@ static bool was_oom(void) {
 
 static int finish(int code, bool killed) {
   char json[96];
-  if (s.why == ENDED && code < 0 && was_oom()) snprintf(json, sizeof json, "{\"kind\":\"oom\"}"), code = 137;
-  else if (s.why == TIMEOUT) snprintf(json, sizeof json, "{\"kind\":\"timeout\",\"tree\":%s}", killed ? "true" : "false"), code = 124;
-  else if (s.why == CANCELLED) snprintf(json, sizeof json, "{\"kind\":\"cancelled\",\"tree\":%s}", killed ? "true" : "false"), code = 130;
+  if (s.why == ENDED && code < 0 && was_oom()) format_text(json, sizeof json, "{\"kind\":\"oom\"}"), code = 137;
+  else if (s.why == TIMEOUT) format_text(json, sizeof json, "{\"kind\":\"timeout\",\"tree\":%s}", killed ? "true" : "false"), code = 124;
+  else if (s.why == CANCELLED) format_text(json, sizeof json, "{\"kind\":\"cancelled\",\"tree\":%s}", killed ? "true" : "false"), code = 130;
   else if (code < 0 && WIFSIGNALED(s.status)) {
-    snprintf(json, sizeof json, "{\"kind\":\"signal\",\"signal\":%d}", WTERMSIG(s.status));
+    format_text(json, sizeof json, "{\"kind\":\"signal\",\"signal\":%d}", WTERMSIG(s.status));
     code = 128 + WTERMSIG(s.status);
   } else {
     if (code < 0) code = WEXITSTATUS(s.status);
-    snprintf(json, sizeof json, "{\"kind\":\"code\",\"code\":%d%s}", code, killed ? "" : ",\"tree\":false");
+    format_text(json, sizeof json, "{\"kind\":\"code\",\"code\":%d%s}", code, killed ? "" : ",\"tree\":false");
   }
   frame(3, json, (uint32_t)strlen(json));
   for (;;) {

@@ -14,7 +14,7 @@ static struct process {
 
 static bool read_process(const char *name, struct process *out) {
   char path[64], line[512];
-  snprintf(path, sizeof path, "/proc/%.20s/stat", name);
+  format_text(path, sizeof path, "/proc/%.20s/stat", name);
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return false;
   ssize_t n = read(fd, line, sizeof line - 1);
@@ -23,10 +23,11 @@ static bool read_process(const char *name, struct process *out) {
   line[n] = 0;
   /* The name is in brackets and may hold anything, brackets too: the last one ends it. */
   char *end = strrchr(line, ')');
-  int parent;
-  if (end == NULL || sscanf(end + 1, " %c %d", &out->state, &parent) != 2) return false;
-  out->pid = atoi(name);
-  out->parent = parent;
+  /* ") S 123 ": the state, and the parent. */
+  if (end == NULL || strlen(end) < 5 || end[4] < '0' || end[4] > '9') return false;
+  out->state = end[2];
+  out->pid = (pid_t)read_number(name);
+  out->parent = (pid_t)read_number(end + 4);
   out->ours = false;
   return true;
 }
@@ -130,7 +131,7 @@ static int64_t counter(const char *path, const char *key) {
   size_t len = strlen(key);
   for (char *line = text; line != NULL; line = strchr(line, '\n')) {
     if (*line == '\n') line++;
-    if (strncmp(line, key, len) == 0 && line[len] == ' ') return strtoll(line + len + 1, NULL, 10);
+    if (strncmp(line, key, len) == 0 && line[len] == ' ') return read_number(line + len + 1);
   }
   return -1;
 }

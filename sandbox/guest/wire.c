@@ -3,9 +3,11 @@
 
 static const uint8_t MAGIC[4] = {'B', 'E', 'G', '1'};
 
-static uint8_t in[2 * (WIRE_HEAD + WIRE_IN_MAX)];
-static size_t in_at, in_len;
-static int64_t partial_since = -1;
+static struct inbox {
+  uint8_t data[2 * (WIRE_HEAD + WIRE_IN_MAX)];
+  size_t at, len;
+  int64_t since; /* when a frame was first seen to be incomplete; 0 when none is */
+} inboxes[CARRIERS];
 
 /* Room for one full frame and the small ones before it. */
 static uint8_t out[2 * WIRE_HEAD + WIRE_OUT_MAX + 16384];
@@ -41,80 +43,91 @@ static uint32_t crc_of_head(const uint8_t *head) {
   return crc32(crc32(0, head, WIRE_HEAD - 4), zero, 4);
 }
 
-bool wire_fill(int fd) {
-  if (in_at > 0) {
-    memmove(in, in + in_at, in_len - in_at);
-    in_len -= in_at;
-    in_at = 0;
+bool wire_fill(enum carrier from, int fd) {
+  struct inbox *in = &inboxes[from];
+  if (in->at > 0) {
+    memmove(in->data, in->data + in->at, in->len - in->at);
+    in->len -= in->at;
+    in->at = 0;
   }
-  if (in_len == sizeof in) return true;
-  ssize_t n = read(fd, in + in_len, sizeof in - in_len);
+  if (in->len == sizeof in->data) return true;
+  ssize_t n = read(fd, in->data + in->len, sizeof in->data - in->len);
   if (n < 0) return errno == EAGAIN || errno == EINTR;
-  in_len += (size_t)n;
+  in->len += (size_t)n;
   return n > 0;
 }
 
 /* Passes over what cannot begin a frame. */
-static void skip(bool *bad) {
-  while (in_at < in_len) {
-    size_t left = in_len - in_at;
-    if (memcmp(in + in_at, MAGIC, left < 4 ? left : 4) == 0) return;
-    if (in[in_at++] != 0) *bad = true;
+static void skip(struct inbox *in, bool *bad) {
+  while (in->at < in->len) {
+    size_t left = in->len - in->at;
+    if (memcmp(in->data + in->at, MAGIC, left < 4 ? left : 4) == 0) return;
+    if (in->data[in->at++] != 0) *bad = true;
   }
 }
 
-static bool whole(size_t left) {
+static bool whole(const struct inbox *in, size_t left) {
   if (left < WIRE_HEAD) return false;
-  uint32_t len = load32(in + in_at + 12);
+  uint32_t len = load32(in->data + in->at + 12);
   return len > WIRE_IN_MAX || left >= WIRE_HEAD + len;
 }
 
-static bool sound(void) {
-  const uint8_t *head = in + in_at;
+static bool sound(const uint8_t *head) {
   uint32_t len = load32(head + 12);
   return len <= WIRE_IN_MAX && crc32(crc_of_head(head), head + WIRE_HEAD, len) == load32(head + 28);
 }
 
-bool wire_next(struct frame *f, bool *bad) {
+bool wire_next(enum carrier from, struct frame *f, bool *bad) {
+  struct inbox *in = &inboxes[from];
   for (;;) {
-    skip(bad);
-    size_t left = in_len - in_at;
+    skip(in, bad);
+    size_t left = in->len - in->at;
     if (left == 0) {
-      partial_since = -1;
+      in->since = 0;
       return false;
     }
-    if (!whole(left)) {
+    const uint8_t *head = in->data + in->at;
+    if (!whole(in, left)) {
       int64_t now = now_ms();
-      if (partial_since < 0) partial_since = now;
-      if (now - partial_since < WIRE_CUT_MS) return false;
-    } else if (sound()) {
-      const uint8_t *head = in + in_at;
+      if (in->since == 0) in->since = now;
+      if (now - in->since < WIRE_CUT_MS) return false;
+    } else if (sound(head)) {
       *f = (struct frame){.type = head[4], .stream = head[5], .cmd = load32(head + 8), .len = load32(head + 12),
                           .off = load64(head + 16), .sess = load32(head + 24), .data = head + WIRE_HEAD};
-      in_at += WIRE_HEAD + f->len;
-      partial_since = -1;
+      in->at += WIRE_HEAD + f->len;
+      in->since = 0;
       return true;
     }
-    in_at++;
+    in->at++;
     *bad = true;
-    partial_since = -1;
+    in->since = 0;
   }
 }
 
-int64_t wire_due(void) { return partial_since < 0 ? -1 : partial_since + WIRE_CUT_MS; }
+int64_t wire_due(void) {
+  int64_t a = inboxes[ATTACHED].since, b = inboxes[DIALLED].since;
+  if (a == 0 && b == 0) return -1;
+  return WIRE_CUT_MS + (a == 0 || (b != 0 && b < a) ? b : a);
+}
+
+void wire_forget(enum carrier from) { inboxes[from].at = inboxes[from].len = 0, inboxes[from].since = 0; }
+
+void wire_head(uint8_t *to, const struct frame *f) {
+  memset(to, 0, WIRE_HEAD);
+  memcpy(to, MAGIC, 4);
+  to[4] = f->type;
+  to[5] = f->stream;
+  store32(to + 8, f->cmd);
+  store32(to + 12, f->len);
+  store64(to + 16, f->off);
+  store32(to + 24, f->sess);
+  store32(to + 28, crc_of_head(to));
+}
 
 uint8_t *wire_put(uint8_t type, uint8_t stream, uint32_t cmd, uint64_t off, uint32_t len, uint32_t sess) {
   if (sizeof out - out_len < WIRE_HEAD + len) return NULL;
   uint8_t *head = out + out_len;
-  memset(head, 0, WIRE_HEAD);
-  memcpy(head, MAGIC, 4);
-  head[4] = type;
-  head[5] = stream;
-  store32(head + 8, cmd);
-  store32(head + 12, len);
-  store64(head + 16, off);
-  store32(head + 24, sess);
-  store32(head + 28, crc_of_head(head));
+  wire_head(head, &(struct frame){.type = type, .stream = stream, .cmd = cmd, .off = off, .len = len, .sess = sess});
   out_len += WIRE_HEAD + len;
   return head + WIRE_HEAD;
 }
@@ -145,3 +158,5 @@ void wire_drop(void) {
   if (out_len > 0) out_len = end_of_begun();
   if (out_at == out_len) out_at = out_len = 0;
 }
+
+void wire_clear(void) { out_at = out_len = 0; }

@@ -11,7 +11,7 @@ const MAGIC = Buffer.from("BEG1", "latin1");
 const NONE = Buffer.alloc(0);
 const ZERO = Buffer.alloc(4);
 
-export type ToType = "H" | "E" | "I" | "Z" | "A" | "R" | "S" | "W" | "K" | "F" | "P";
+export type ToType = "H" | "E" | "I" | "Z" | "A" | "R" | "S" | "W" | "K" | "F" | "P" | "D";
 
 export interface Outgoing {
   readonly type: ToType;
@@ -129,6 +129,15 @@ export function createReader(nonce: Buffer): (chunk: Uint8Array) => readonly Inc
     for (let frame = next(); frame !== undefined; frame = next()) frames.push(frame);
     return frames;
   };
+}
+
+/** The only frame that may come from somebody who is not known yet, whole. */
+export const WHO = HEAD + 16;
+
+/** The secret that it shows; undefined for any other bytes. */
+export function readWho(bytes: Buffer): Buffer | undefined {
+  if (bytes.length !== WHO || !sound(bytes) || bytes[4] !== 0x77 || bytes.readUInt32LE(12) !== WHO - HEAD) return undefined;
+  return bytes.subarray(HEAD);
 }
 
 export interface Known {

@@ -25,6 +25,8 @@ export interface LinkOptions {
   /** Rejects when there is nobody to connect to. */
   readonly connect: (signal: AbortSignal) => Promise<Carrier>;
   readonly fate: () => Promise<Fate>;
+  /** The supervisor's own connection after it was told to make one by `say`; undefined when it does not come. Never rejects. */
+  readonly dial?: (say: (body: Buffer) => void, signal: AbortSignal) => Promise<Carrier | undefined>;
   /** Of this gateway: grows with every start, so that the supervisor refuses an older one. */
   readonly epoch: number;
   readonly nonce: () => Buffer;
@@ -49,9 +51,10 @@ export async function greet(
   options: LinkOptions,
   state: Line,
   carrier: Carrier,
-  on: { frames(f: readonly Incoming[]): void; broken(): void },
+  on: { frames(f: readonly Incoming[]): void; broken(): void; readonly limitMs?: number },
 ): Promise<Hello> {
   const { clock, epoch } = options;
+  const { limitMs = HELLO_MS } = on;
   const nonce = options.nonce();
   const sess = (state.sess = nonce.readUInt32LE(0));
   const answer = Promise.withResolvers<Hello>();
@@ -96,7 +99,7 @@ export async function greet(
   const since = clock.monotonic();
   const again = (): { cancel(): void } =>
     clock.after(HELLO_AGAIN_MS, () => {
-      if (clock.monotonic() - since > HELLO_MS) return broken(`no hello within ${HELLO_MS / 1000} s`);
+      if (clock.monotonic() - since > limitMs) return broken(`no hello within ${limitMs / 1000} s`);
       say();
       timer = again();
     });

@@ -8,7 +8,7 @@ import type { Piece, Spill } from "./state.ts";
 const ROW = "command/";
 const LINK = "supervisor/";
 /** A command that says more than this cannot be taken up again: its reader bounds what it keeps far below. */
-const SPILL_MAX = 16 << 20;
+const SPILL_MAX = 32 << 20;
 const HEAD = 5;
 
 export interface KeptOptions {
@@ -24,6 +24,8 @@ export interface Row {
   readonly cmd: number;
   /** Bytes of standard input, once it has ended. */
   readonly inputBytes?: number;
+  /** Whoever takes it up again has the input again. */
+  readonly inputKept?: boolean;
 }
 
 export interface Kept {
@@ -46,9 +48,15 @@ export const isKept = (shelf: Pick<Shelf, "get">, key: string): boolean => shelf
 
 function parseRow(text: string | undefined): Row | undefined {
   try {
-    const { container, boot, cmd, inputBytes } = JSON.parse(text ?? "") as Partial<Row>;
+    const { container, boot, cmd, inputBytes, inputKept } = JSON.parse(text ?? "") as Partial<Row>;
     if (typeof container !== "string" || typeof boot !== "string" || typeof cmd !== "number") return undefined;
-    return { container, boot, cmd, ...(typeof inputBytes === "number" ? { inputBytes } : {}) };
+    return {
+      container,
+      boot,
+      cmd,
+      ...(typeof inputBytes === "number" ? { inputBytes } : {}),
+      ...(inputKept === true ? { inputKept } : {}),
+    };
   } catch {
     return undefined;
   }

@@ -1,15 +1,16 @@
 // The connection to the supervisor of one sandbox: opened, checked, opened anew when it breaks, and shared by all its commands.
 import { BeigeError } from "../../src/core/errors.ts";
 import { encode, type Hello, type Incoming, type Known, type Outgoing } from "./frames.ts";
-import { greet, HELLO_MS, refused, type Carrier, type Line, type LinkOptions } from "./greet.ts";
+import { greet, HELLO_MS, refused, type Carrier, type LinkOptions } from "./greet.ts";
 import { createJob, type Job } from "./job.ts";
+import { BACKOFF_MS, begin, keepForLater, whyNot } from "./line.ts";
+import { quicken } from "./quick.ts";
 import type { Piece, Spill } from "./state.ts";
 
 const QUIET_MS = 10_000;
 const PONG_MS = 5000;
 /** A start that takes longer is looked into: the sandbox may be paused. */
 const LOOK_MS = 1000;
-const BACKOFF_MS = 50;
 const BACKOFF_MAX_MS = 2000;
 /** A connection that lived this long was a sound one; after others there is a rest, the longer the more of them. */
 const STEADY_MS = 1000;
@@ -35,6 +36,8 @@ export interface Again {
   readonly spill: Spill;
   /** Absent when its input had not ended with the gateway that sent it. */
   readonly inputBytes?: number;
+  /** Whoever asks can read the input again, and goes on with it from where the command has it. */
+  readonly inputKept?: boolean;
   readonly forgotten: () => void;
 }
 
@@ -50,44 +53,13 @@ export interface Link {
   close(reason: string, removed: boolean): void;
 }
 
-interface State extends Line {
-  carrier?: Carrier;
-  opening?: Promise<void>;
-  /** Brings a broken connection back while commands wait. */
-  mending: boolean;
-  opened: number;
-  pause: number;
-  breaks: number;
-  hello?: Hello;
-  next: number;
-  closed: boolean;
-  removed: boolean;
-  readonly jobs: Map<number, Job>;
-  /** Ended, and kept for the next gateway for a moment. */
-  readonly lingering: Map<number, () => void>;
-  /** Given up by this gateway: ended as soon as the supervisor can be told. */
-  readonly given: Set<number>;
-  /** Of an older gateway. */
-  readonly strangers: Map<number, Known>;
-}
-
-function begin(): State {
-  const maps = { jobs: new Map(), lingering: new Map(), given: new Set<number>(), strangers: new Map() };
-  return { sess: 0, heard: 0, mending: false, opened: 0, pause: BACKOFF_MS, breaks: 0, next: 0, closed: false, removed: false, ...maps };
-}
-
-/** Why a command of an older gateway cannot be gone on with. */
-function whyNot(known: Known | undefined, bytes: number, inputBytes: number | undefined): string | undefined {
-  if (known === undefined) return "the sandbox no longer has the command";
-  if (inputBytes === undefined || known.stdin < inputBytes) return "its input was cut off with the gateway";
-  if (bytes < known.acked || bytes > known.total) return "a part of its output is not there any more";
-  return undefined;
-}
-
 export function createLink(options: LinkOptions): Link {
   const { clock } = options;
   const state = begin();
-  const send = (frame: Omit<Outgoing, "sess">): void => state.carrier?.write(encode({ ...frame, sess: state.sess }));
+  const send = (frame: Omit<Outgoing, "sess">): void => {
+    if (state.quiet) keepForLater(state, frame);
+    else state.carrier?.write(encode({ ...frame, sess: state.sess }));
+  };
   const lose = (reason: string): void => {
     for (const job of state.jobs.values()) job.lost(reason);
   };
@@ -98,6 +70,7 @@ export function createLink(options: LinkOptions): Link {
   const take = (frame: Incoming): void => {
     const { cmd } = frame;
     if (frame.type === "q") throw new Error("the supervisor read a broken frame");
+    if (frame.type === "p") return state.onPong?.(true);
     const job = state.jobs.get(cmd);
     if (job !== undefined) return job.take(frame);
     if (state.lingering.has(cmd)) return;
@@ -139,6 +112,7 @@ export function createLink(options: LinkOptions): Link {
       for (const end of state.lingering.values()) end();
     }
     state.hello = hello;
+    state.quiet = false;
     state.opened = clock.monotonic();
     state.next = Math.max(state.next, hello.last);
     const known = new Map(hello.known.map((one) => [one.cmd, one]));
@@ -147,28 +121,37 @@ export function createLink(options: LinkOptions): Link {
       if (state.given.has(one.cmd)) endStranger(one);
       else if (!state.jobs.has(one.cmd) && !state.lingering.has(one.cmd)) state.strangers.set(one.cmd, one);
     }
+    for (const cmd of state.given) if (!known.has(cmd)) state.given.delete(cmd);
     for (const job of state.jobs.values()) job.resume(known.get(job.cmd), hello.last);
+    for (const frame of state.later.splice(0)) if (state.jobs.has(frame.cmd ?? 0)) send(frame);
     const left = options.strangersUntil - state.opened;
     if (left <= 0) endStrangers();
     else if (state.strangers.size > 0) clock.after(left, () => void (state.hello === hello && endStrangers()));
   };
-  const openOnce = async (): Promise<void> => {
-    if (state.fenced !== undefined || state.closed) throw refused(state.fenced ?? "the connection was closed");
-    const carrier = await options.connect(AbortSignal.timeout(HELLO_MS));
+  const openOn = async (carrier: Carrier, limitMs = HELLO_MS): Promise<void> => {
     state.carrier = carrier;
     const broken = (): void => {
       if (state.carrier !== carrier) return;
       delete state.carrier;
+      state.quiet = true;
+      state.onPong?.(false);
       void mend();
     };
     try {
-      welcome(await greet(options, state, carrier, { frames: (list) => list.forEach(take), broken }));
+      welcome(await greet(options, state, carrier, { frames: (list) => list.forEach(take), broken, limitMs }));
     } catch (error) {
       if (state.carrier === carrier) delete state.carrier;
       carrier.destroy();
       throw error;
     }
     watch(carrier);
+  };
+  const openOnce = async (): Promise<void> => {
+    if (state.fenced !== undefined || state.closed) throw refused(state.fenced ?? "the connection was closed");
+    state.quiet = true;
+    const carrier = await options.connect(AbortSignal.timeout(HELLO_MS));
+    await openOn(carrier);
+    void quicken({ options, state, openOn, reopen: openOnce, mend }, carrier, (data) => send({ type: "D", data }));
   };
   /** A connection that says nothing for long is asked, and given up when it does not answer. */
   const watch = (carrier: Carrier): void => {
@@ -241,11 +224,11 @@ export function createLink(options: LinkOptions): Link {
       if (state.carrier === undefined) void mend();
       return begun(job, limitMs);
     },
-    async rejoin({ cmd, boot, past, spill, inputBytes, forgotten }) {
+    async rejoin({ cmd, boot, past, spill, inputBytes, inputKept, forgotten }) {
       await open();
       const known = state.hello?.boot === boot ? state.strangers.get(cmd) : undefined;
       const bytes = past.reduce((sum, { data }) => sum + data.length, 0);
-      const why = whyNot(known, bytes, inputBytes);
+      const why = whyNot(known, bytes, { inputBytes, inputKept });
       state.strangers.delete(cmd);
       if (known === undefined || why !== undefined) {
         if (known !== undefined) {
@@ -259,7 +242,10 @@ export function createLink(options: LinkOptions): Link {
       const job = createJob({ cmd, past, spill, send, onEnd: hold(cmd, forgotten), inputBytes: known.stdin });
       state.jobs.set(cmd, job);
       job.resume(known, state.hello?.last ?? 0);
-      await job.handle.end();
+      // It may have broken between the two.
+      if (state.carrier === undefined) void mend();
+      if (inputBytes !== undefined && known.stdin >= inputBytes) await job.handle.end();
+      else return { ...job, handle: { ...job.handle, inputFrom: known.stdin } };
       return job;
     },
     open,
@@ -267,6 +253,8 @@ export function createLink(options: LinkOptions): Link {
     close(reason, removed) {
       state.closed = true;
       state.removed = removed;
+      state.over.abort();
+      state.onPong?.(false);
       const { carrier } = state;
       delete state.carrier;
       carrier?.destroy();

@@ -4,7 +4,7 @@ import type { Outgoing } from "./frames.ts";
 
 export const WINDOW_BYTES = 1 << 20;
 /** Acknowledged at the latest after so many bytes: the supervisor never waits for room while its reader keeps up. */
-export const ACK_BYTES = 1 << 17;
+export const ACK_BYTES = 1 << 18;
 
 export type Piece = { readonly stream: "stdout" | "stderr"; readonly data: Uint8Array };
 

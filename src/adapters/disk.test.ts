@@ -16,10 +16,11 @@ import { rename, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { systemClock } from "./clock.ts";
 import { createWorkspaces } from "./disk.ts";
 
 let folder = "";
-const disk = createWorkspaces();
+const disk = createWorkspaces(systemClock);
 const root = process.getuid?.() === 0;
 const owner = { uid: root ? 20_123 : (process.getuid?.() ?? 0), gid: root ? 20_123 : (process.getgid?.() ?? 0) };
 beforeEach(() => (folder = realpathSync(mkdtempSync(join(tmpdir(), "beige-disk-")))));
@@ -133,4 +134,18 @@ test("names that are no text are removed like all others", async () => {
   writeFileSync(Buffer.concat([Buffer.from(`${path}/in/`), Buffer.from([0xff, 0xfe])]), "x");
   await disk.remove(path);
   expect(existsSync(path)).toBe(false);
+});
+
+test("what lies in the gateway's own home is seen in another way, and as the same", async () => {
+  const own = createWorkspaces(systemClock, folder);
+  mkdirSync(join(folder, "there"));
+  writeFileSync(join(folder, "file"), "x");
+  await symlink(join(folder, "there"), join(folder, "link"));
+  await symlink(join(folder, "nowhere"), join(folder, "dangling"));
+  for (const name of ["there", "file", "link", "dangling", "absent", "file/below", "link/below"]) {
+    const path = join(folder, name);
+    expect([name, await own.seen(path)]).toEqual([name, await disk.seen(path)]);
+  }
+  expect(await own.room?.(folder)).toEqual({ freeBytes: expect.any(Number), freeFiles: expect.any(Number) });
+  expect(await own.room?.(join(folder, "absent"))).toBe(undefined);
 });

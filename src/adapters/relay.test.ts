@@ -1,4 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { createServer, type AddressInfo, type Socket } from "node:net";
+import { setTimeout as pause } from "node:timers/promises";
 import { afterEach, expect, test } from "vitest";
 import { SPOKEN, type Api } from "../../test/llm/formats.ts";
 import { answerWith, refuseWith, sse, startWire, type Handler, type Wire } from "../../test/llm/wire.ts";
@@ -316,4 +319,58 @@ test("a long answer of small pieces comes out byte for byte", { timeout: 30_000 
   const wire = await serve(answerWith(text));
   const events = await ask(wire, "openai-completions", { body: asksUsage });
   expect(createHash("sha256").update(bytesOf(events)).digest("hex")).toBe(createHash("sha256").update(text).digest("hex"));
+});
+
+/** A provider that only listens: what came on its connections. */
+async function listener(): Promise<{ readonly url: string; readonly got: () => string; readonly open: () => number; close(): void }> {
+  const sockets = new Set<Socket>();
+  let got = "";
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on("data", (part) => (got += part.toString())).on("error", () => undefined);
+    socket.on("close", () => sockets.delete(socket));
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const close = (): void => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  };
+  return { url: `http://127.0.0.1:${port}`, got: () => got, open: () => sockets.size, close };
+}
+
+test("no byte leaves before its record is there; the connection is had meanwhile", async () => {
+  const provider = await listener();
+  const record = Promise.withResolvers<void>();
+  const asked = { api: "openai-completions", body: { messages: [] }, stream: false, after: record.promise } as const;
+  const aim = { provider: "local", api: asked.api, baseUrl: provider.url, model: w.facts("m"), timeoutMs: 5000 };
+  const leave = new AbortController();
+  const all = w.all(relay.send(aim, asked, leave.signal));
+  await expect.poll(provider.open).toBe(1);
+  await pause(50);
+  expect(provider.got()).toBe("");
+  record.resolve();
+  await expect.poll(provider.got).toContain('"model":"m"');
+  leave.abort();
+  expect((await all).at(-1)).toMatchObject({ type: "error", message: { stopReason: "aborted" } });
+  provider.close();
+});
+
+test("without its record, or when it is given up before, a request never leaves and its connection ends", async () => {
+  const provider = await listener();
+  const aim = { provider: "local", api: "openai-completions", baseUrl: provider.url, model: w.facts("m"), timeoutMs: 5000 } as const;
+  for (const how of ["refused", "left"]) {
+    const record = Promise.withResolvers<void>();
+    const leave = new AbortController();
+    const asked = { api: "openai-completions", body: {}, stream: true, after: record.promise } as const;
+    void w.all(relay.send(aim, asked, leave.signal));
+    await expect.poll(provider.open).toBe(1);
+    if (how === "refused") record.reject(new Error("no disk"));
+    else leave.abort();
+    await expect.poll(provider.open).toBe(0);
+    record.resolve();
+  }
+  await pause(50);
+  expect(provider.got()).toBe("");
+  provider.close();
 });

@@ -2,6 +2,7 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { Limits } from "./limits.ts";
 import { decodeBody, PROTOBUF, understood } from "./kube/decode.ts";
+import { absent, hasInstead } from "./kube/instead.ts";
 import { badRequest, Refusal } from "./status.ts";
 
 export const MERGE_PATCH = "application/merge-patch+json";
@@ -9,6 +10,8 @@ export const APPLY_PATCH = "application/apply-patch+yaml";
 export const JSON_PATCH = "application/json-patch+json";
 const STRATEGIC_PATCH = "application/strategic-merge-patch+json";
 const JSON_TYPE = "application/json";
+
+const PATH_MAX = 1024;
 
 /** The media type alone, lower case; empty when there is none. */
 export const mediaType = (request: FastifyRequest): string =>
@@ -37,6 +40,9 @@ function checkType(request: FastifyRequest): void {
   if (type === JSON_TYPE || (type === PROTOBUF && understood(request.url))) return;
   // Older kubectl names no type now and then. Web pages can leave it out too; the gate has turned them away.
   if (type === "" && /^\/(apis|api\/v1)\//.test(request.url)) return;
+  const path = request.url.split("?", 1)[0] ?? "";
+  // kubectl create secret sends its body in a form that nobody here would ever read.
+  if (type === PROTOBUF && path.length <= PATH_MAX && hasInstead(path)) throw absent(path);
   if (type === PROTOBUF) throw unsupported("protobuf bodies are taken of few kinds", "use apply -f, which sends JSON");
   throw unsupported(`content type ${type === "" ? "is missing" : JSON.stringify(type)}`, `send ${JSON_TYPE}`);
 }

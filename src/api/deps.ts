@@ -12,7 +12,7 @@ import type { SnapshotDesk } from "../core/snapshot.ts";
 import type { SandboxCheck } from "../core/sandbox.ts";
 import type { SessionDesk } from "../core/session.ts";
 import type { RunTurn } from "../core/turn.ts";
-import type { Clock, Directory, Log, Random } from "../core/world.ts";
+import type { Clock, Directory, Log, Providers, Random } from "../core/world.ts";
 import type { Limits } from "./limits.ts";
 import type { Live } from "./live.ts";
 
@@ -70,6 +70,8 @@ export interface ApiDeps {
   /** Rules of containment held against the container that serves an agent, by the agent's uid. */
   readonly checks?: (uid: string, signal: AbortSignal) => Promise<readonly SandboxCheck[]>;
   readonly metrics?: Pick<Metrics, "text">;
+  /** What is remembered of each provider's models. */
+  readonly providers?: Pick<Providers, "seen">;
   readonly limits?: Partial<Limits>;
 }
 

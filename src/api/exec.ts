@@ -9,7 +9,7 @@ import { countSession, sessionOf } from "./keys.ts";
 import { requestOf } from "./principal.ts";
 import { badRequest } from "./status.ts";
 
-const FIELDS = ["tool", "params", "command", "timeout", "cwd", "args", "stdin", "session"];
+const FIELDS = ["tool", "params", "command", "timeout", "cwd", "env", "background", "args", "stdin", "session"];
 const LONG = 8 * 1024 * 1024;
 
 export function execRoutes(app: FastifyInstance, deps: RouteDeps): void {
@@ -38,7 +38,8 @@ function input(body: Unknowns): Pick<CallRequest, "tool" | "input"> {
   if (command !== undefined) {
     if (body.tool !== undefined || body.params !== undefined || body.args !== undefined)
       throw badRequest("give either command, or tool with params or args");
-    return { tool: "exec", input: { params: { command, ...given(body, "timeout"), ...given(body, "cwd") } } };
+    const more = ["timeout", "cwd", "env", "stdin", "background"].map((key) => given(body, key));
+    return { tool: "exec", input: { params: Object.assign({ command }, ...more) as Unknowns } };
   }
   const tool = text(body, "tool", 64);
   if (isCoreTool(tool)) return { tool, input: { params: record(body.params, "params") } };
@@ -59,7 +60,7 @@ function answer(result: CallResult): object {
   const words = new TextDecoder("utf-8").decode(result.output);
   const exact = Buffer.from(words, "utf8").equals(result.output);
   return {
-    content: [{ type: "text", text: words === "" && result.error !== undefined ? result.error : words }],
+    content: [{ type: "text", text: words === "" && result.error !== undefined ? result.error : words }, ...(result.images ?? [])],
     exitCode: result.exitCode,
     success: result.success,
     outcome: result.outcome,

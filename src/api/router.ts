@@ -15,6 +15,7 @@ import { inspectRoutes } from "./inspect.ts";
 import { keyRoutes } from "./keys.ts";
 import { kubeRoutes } from "./kube/routes.ts";
 import { promptRoutes } from "./prompt.ts";
+import { providerRoutes } from "./providers.ts";
 import { swallow } from "./refuse.ts";
 import { resourceRoutes } from "./resources.ts";
 import { sandboxRoutes } from "./sandbox.ts";
@@ -47,6 +48,7 @@ export function router(deps: RouteDeps): FastifyInstance {
     applyRoutes,
     inspectRoutes,
     usageRoutes,
+    providerRoutes,
     agentRoutes,
     execRoutes,
     egressRoutes,

@@ -117,6 +117,19 @@ test("what a tool did is a value: its exit code, its refusal, and its bytes", as
   expect([refused.status, refused.json.error.code]).toEqual([503, "unavailable"]);
 });
 
+test("a picture is a part of the content, and a short command takes all that the tool takes", async () => {
+  const asked: CallRequest[] = [];
+  const image = { type: "image" as const, mimeType: "image/png", data: "iVBORw0KGgo=" };
+  const output = new TextEncoder().encode("[i.png is a picture]");
+  const r = await start({
+    call: async (request) => (asked.push(request), { call: "c", success: true, output, exitCode: 0, outcome: "ok", images: [image] }),
+  });
+  const params = { command: "x", env: { A: "b" }, stdin: "in", background: true, timeout: 5 };
+  const { json } = await r.ask("POST /api/agents/travel/exec", { body: params });
+  expect(json.content).toEqual([{ type: "text", text: "[i.png is a picture]" }, image]);
+  expect(asked[0]?.input).toEqual({ params });
+});
+
 test("an agent that is not known is said before anything runs", async () => {
   const r = await start({ call: () => Promise.reject(new Error("ran")) });
   const answer = await r.ask("POST /api/agents/nobody/exec", { body: { command: "x" } });

@@ -73,7 +73,7 @@ test("a change is compared with a commit, without a gateway: text files come fro
     ["travel", "update"],
     ["old", "delete"],
   ]);
-  expect(plan.objects[2]?.fields).toEqual([{ path: "instructions", before: "Be short.\n", after: "Be long.\n" }]);
+  expect(plan.objects[2]?.fields).toEqual([{ path: "instructions", before: "Be short.\n", after: "Be long.\n", impact: "live" }]);
   expect(plan.objects[2]?.patch).toEqual([{ op: "replace", path: "/spec/instructions", value: "Be long.\n" }]);
   expect(applyJsonPatch({}, plan.objects[1]?.patch)).toMatchObject({ spec: { tools: ["git"] } });
   expect((JSON.parse((await there.diff("-f", "stacks", "-R", "--against", "HEAD", "-o", "json")).out) as StackPlan).summary).toMatchObject({
@@ -271,7 +271,9 @@ test("a redacted export holds no value that may be secret, is never applied, and
   writeFileSync(join(made.home, "all.yaml"), open.out.replace("team: ops", "team: dev"));
   const changed = await made.run(["diff", "-f", "all.yaml", "--against", "snapshot.json", "-o", "json"]);
   const plan = JSON.parse(changed.out) as StackPlan;
-  expect(plan.objects.flatMap((each) => each.fields)).toEqual([{ path: "metadata.labels.team", before: "ops", after: "dev" }]);
+  expect(plan.objects.flatMap((each) => each.fields)).toEqual([
+    { path: "metadata.labels.team", before: "ops", after: "dev", impact: "live" },
+  ]);
 });
 
 test.each([
@@ -317,4 +319,57 @@ test("the comment on a pull request: dangers and permissions first, the same byt
   const ran = await there.diff(...args);
   await expect(ran.out).toMatchFileSnapshot("../../test/golden/plan/pull-request.md");
   expect((await there.diff(...args)).out).toBe(ran.out);
+});
+
+test("a replacement that a person must ask for is counted as one, and said to wait", async () => {
+  const manual = (image: string): string => agent("travel", `  sandbox: {image: '${image}'}\n  update: {strategy: manual}\n`);
+  const there = await repo({ "a.yaml": provider, "b.yaml": manual("beige-base:1") });
+  there.write({ "b.yaml": manual("beige-base:2") });
+  const shown = await there.diff("-f", ".", "--against", "main", "--fail-on", "replace");
+  expect(shown).toMatchObject({ code: 1, out: expect.stringContaining("forces replacement, held back") });
+  expect(shown.out).toContain("(+/-) replace, later");
+  expect(shown.out).toContain("held back: beige rollout restart agent/travel");
+  expect(shown.out).toContain("Plan: 0 to create, 0 to update, 1 to replace, 0 to delete. 1 of those to replace is held back.");
+  const comment = (await there.diff("-f", ".", "--against", "main", "-o", "markdown")).out;
+  expect(comment).toContain("**beige**: 1 replaced later, 1 unchanged");
+  expect(comment).toContain("**agent/travel is replaced later** (sandbox.image; held back: beige rollout restart agent/travel)");
+  const plan = JSON.parse((await there.diff("-f", ".", "--against", "main", "-o", "json")).out) as StackPlan;
+  expect([plan.summary.replace, plan.objects[1]?.verb, plan.objects[1]?.fields[0]?.impact]).toEqual([1, "replace-later", "replace"]);
+});
+
+test("each changed field says what it does to what runs", async () => {
+  const of = (id: string, memory: string): string =>
+    agent("travel", `  sandbox: {resources: {memory: ${memory}}}\n`).replace("id: m", `id: ${id}`);
+  const there = await repo({ "a.yaml": provider, "b.yaml": of("m", "1Gi") });
+  there.write({ "b.yaml": of("n", "2Gi") });
+  const { out } = await there.diff("-f", ".", "--against", "main");
+  expect(out).toMatch(/~ model\.id +m → n {3}live\n/);
+  expect(out).toMatch(/~ sandbox\.resources\.memory +1Gi → 2Gi {3}in place\n/);
+  const comment = (await there.diff("-f", ".", "--against", "main", "-o", "markdown")).out;
+  expect(comment).toContain("  model.id   (live)\n");
+  expect(comment).toContain("  sandbox.resources.memory   (in place)\n");
+});
+
+test("without -f the manifests of this folder are compared with a commit or a folder; what is not of beige is passed over", async () => {
+  const there = await repo({ ...BASE, "a.yaml": provider, "compose.yml": "services: {}\n", "package.json": "{}\n" });
+  const same = await there.diff("--against", "main", "-o", "markdown");
+  expect(same).toMatchObject({ code: 0, out: expect.stringContaining("no changes, 1 unchanged"), err: "no -f given: taking -f .\n" });
+  there.write({ "b.yaml": agent("new", "") });
+  const ran = await there.diff("--against", "main", "-o", "markdown");
+  expect(ran).toMatchObject({ code: 1, out: expect.stringContaining("Next: `beige apply -f .`") });
+  expect((await there.diff("--against", "stacks")).code).toBe(1);
+  there.write({ "a.yaml": null, "b.yaml": null });
+  expect((await there.diff("--against", "main")).out).toContain("1 to delete");
+  expect(await there.diff()).toMatchObject({ code: 2, err: expect.stringContaining("no manifest given") });
+  there.git("rm", "-q", "--cached", "a.yaml");
+  there.git("commit", "-qm", "two");
+  expect(await there.diff("--against", "main")).toMatchObject({ code: 2, err: expect.stringContaining("holds no manifests") });
+});
+
+test("outside of a work tree -f must be said", async () => {
+  const made = await stand();
+  stands.push(made);
+  mkdirSync(join(made.home, "old"));
+  writeFileSync(join(made.home, "a.yaml"), provider);
+  expect(await made.run(["diff", "--against", "old"])).toMatchObject({ code: 2, err: expect.stringContaining("no manifest given") });
 });

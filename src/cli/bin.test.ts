@@ -1,5 +1,17 @@
 import { spawn, spawnSync } from "node:child_process";
-import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -57,4 +69,53 @@ test("a package without sources runs its built form", () => {
   mkdirSync(join(root, "dist"));
   writeFileSync(join(root, "dist/cli.cjs"), 'console.log("built", process.argv.slice(2).join(" "))');
   expect(spawnSync(process.execPath, [join(root, "bin/beige.cjs"), "get", "x"], { encoding: "utf8" }).stdout).toBe("built get x\n");
+});
+
+test("what a frequent verb compiled is kept for this very build only, and a damaged file is made anew", () => {
+  const home = join(root, "home");
+  mkdirSync(home);
+  mkdirSync(join(root, "dist"));
+  writeFileSync(join(root, "dist/extra.js"), "export const word = 'later';");
+  const build = (text: string): void => {
+    const body = `const say = (what) => console.log(what, process.argv.slice(2).join(" "), require("node:path").basename(__filename));\nsay(${JSON.stringify(text)});\n(module.ownImport ?? ((name) => import(name)))("./extra.js").then(({ word }) => say(word));\n`;
+    writeFileSync(join(root, "dist/cli.cjs"), `// ${createHash("sha256").update(body).digest("hex")}\n${body}`);
+  };
+  const said = (...args: string[]): string => {
+    const env = { ...process.env, BEIGE_HOME: home };
+    const ran = spawnSync(process.execPath, [join(root, "bin/beige.cjs"), ...args], { encoding: "utf8", env });
+    expect(ran).toMatchObject({ status: 0, stderr: "" });
+    return ran.stdout;
+  };
+  const kept = join(home, "cache/cli-get");
+  build("one");
+  for (let i = 0; i < 3; i++) expect(said("get", "x")).toBe("one get x cli.cjs\nlater get x cli.cjs\n");
+  const whole = readFileSync(kept);
+  expect(statSync(kept).mode & 0o777).toBe(0o600);
+  // The same length: an engine that compares no more than that would run the old one.
+  build("two");
+  for (let i = 0; i < 2; i++) expect(said("get", "x")).toBe("two get x cli.cjs\nlater get x cli.cjs\n");
+  build("one");
+  for (const damaged of [Buffer.alloc(0), whole.subarray(0, 300), Buffer.alloc(whole.length)]) {
+    writeFileSync(kept, damaged);
+    expect(said("get")).toBe("one get cli.cjs\nlater get cli.cjs\n");
+    expect(readFileSync(kept).length).toBeGreaterThan(300);
+  }
+  said("other");
+  said("../get");
+  expect(readdirSync(join(home, "cache")).filter((name) => !name.startsWith("v"))).toStrictEqual(["cli-get"]);
+});
+
+test("no home is made for what is compiled, and one that takes nothing hinders nobody", () => {
+  mkdirSync(join(root, "dist"));
+  writeFileSync(join(root, "dist/cli.cjs"), `// ${"a".repeat(64)}\nconsole.log("built");`);
+  const home = join(root, "home");
+  const run = (): string =>
+    spawnSync(process.execPath, [join(root, "bin/beige.cjs"), "get"], { encoding: "utf8", env: { ...process.env, BEIGE_HOME: home } })
+      .stdout;
+  expect(run()).toBe("built\n");
+  expect(existsSync(home)).toBe(false);
+  mkdirSync(home);
+  writeFileSync(join(home, "cache"), "a file");
+  expect(run()).toBe("built\n");
+  expect(readdirSync(home)).toStrictEqual(["cache"]);
 });

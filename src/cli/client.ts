@@ -1,7 +1,7 @@
 // The client of the gateway: HTTP/1.1 over its unix socket or a port of loopback, one connection a request. node:http would cost more than the rest of the program.
 import { createConnection, type Socket } from "node:net";
 import { BeigeError, ERRORS, type ErrorCode, type Problem } from "../core/errors.ts";
-import { createWire, type Head } from "./wire.ts";
+import { createWire, type Head } from "../core/wire.ts";
 
 const CONNECT_MS = 5_000;
 const HEAD_MS = 60_000;
@@ -116,7 +116,7 @@ function requestText(ask: Ask, place: Place): Buffer {
 
 /** The answer's bytes; the first item is its head. */
 async function* receive(socket: Socket, ask: Ask, place: Place): AsyncGenerator<Head | Buffer> {
-  const wire = createWire();
+  const wire = createWire({ name: "the gateway", hint: "beige gateway restart" });
   const stop = (): void => void socket.destroy(new Error("interrupted"));
   ask.signal?.addEventListener("abort", stop, { once: true });
   const idleMs = ask.idleMs ?? HEAD_MS;
@@ -239,14 +239,20 @@ async function readAll(rest: AsyncGenerator<Head | Buffer>): Promise<string> {
   return Buffer.concat(parts).toString();
 }
 
-export function createClient(place: Place, signal?: AbortSignal): Client {
+/** Texts of RFC 7234 warnings, at most 20. */
+const warningsIn = (header: string | undefined): readonly string[] =>
+  [...(header ?? "").matchAll(/\b299 \S+ "((?:[^"\\]|\\.)*)"/g)].slice(0, 20).map(([, text = ""]) => text.replaceAll(/\\(.)/g, "$1"));
+
+/** `warn` is told what the gateway says beside its answers. */
+export function createClient(place: Place, signal?: AbortSignal, warn?: (text: string) => void): Client {
   async function ask(wanted: Ask): Promise<Answer> {
     const given = wanted.signal ?? signal;
     const opened = await connect(place, given);
     const rest = receive(opened, given ? { ...wanted, signal: given } : wanted, place);
     const head = await rest.next();
     if (head.done === true || !("status" in head.value)) throw new BeigeError("unavailable", "the gateway's answer has no head");
-    const { status } = head.value;
+    const { status, headers } = head.value;
+    if (warn !== undefined && wanted.method !== undefined) warningsIn(headers.get("warning")).forEach(warn);
     const text = (): Promise<string> => readAll(rest);
     return {
       status,

@@ -229,4 +229,5 @@ test("completion knows verbs, flags and kinds without a gateway", async () => {
   expect(await words("get", "pl")).toEqual(["plugins", "plugin/"]);
   expect(await words("get", "agents", "-o", "js")).toEqual(["json", "jsonpath="]);
   expect((await made.run(["completion", "bash"])).out).toContain("complete -o default -F _beige beige");
+  expect((await made.run(["completion", "pwsh"])).out).toContain("Register-ArgumentCompleter -Native -CommandName beige");
 });

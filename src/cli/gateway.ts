@@ -171,16 +171,35 @@ export async function stopGateway(context: Context, timeoutMs: number): Promise<
   return true;
 }
 
-/** Makes sure that a gateway answers; starts one in the background unless told not to. */
-export async function ensureGateway(context: Context, mayStart: boolean): Promise<void> {
-  if (!mayStart || context.remote) return;
-  try {
-    return await reach(socketOf(context.home), context.signal);
-  } catch (error) {
-    if (!(error instanceof BeigeError) || !/no gateway answers/.test(error.message)) throw error;
-  }
+const isAbsent = (error: unknown): boolean => error instanceof BeigeError && error.message.startsWith("no gateway answers");
+
+async function startUnasked(context: Context): Promise<void> {
   context.out.note(
     `no gateway is running for ${context.home}: starting one in the background (schedules do not fire; beige gateway stop ends it)`,
   );
   await startGateway(context, { schedules: false, timeoutMs: 30_000 });
+}
+
+/** Makes sure that a gateway answers; starts one in the background where none does. */
+export async function ensureGateway(context: Context): Promise<void> {
+  if (context.remote) return;
+  try {
+    return await reach(socketOf(context.home), context.signal);
+  } catch (error) {
+    if (!isAbsent(error)) throw error;
+  }
+  await startUnasked(context);
+}
+
+/** The events of a request; where no gateway answers it, starts one in the background and asks again. */
+export async function* startingGateway<T>(context: Context, ask: () => AsyncIterable<T>): AsyncGenerator<T> {
+  try {
+    yield* ask();
+    return;
+  } catch (error) {
+    // Only a connection that was refused says so: nothing has been asked yet.
+    if (context.remote || !isAbsent(error)) throw error;
+  }
+  await startUnasked(context);
+  yield* ask();
 }

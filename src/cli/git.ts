@@ -44,6 +44,15 @@ function git(
   return { code: ran.status ?? 1, out: ran.stdout, err: ran.stderr.toString().trim() };
 }
 
+/** Where git is not installed there is no work tree either. */
+export function inWorkTree(context: Context): boolean {
+  try {
+    return git(context, context.cwd, ["rev-parse", "--is-inside-work-tree"]).out.toString().trim() === "true";
+  } catch {
+    return false;
+  }
+}
+
 export interface Commit {
   /** Folder of the work tree. */
   readonly root: string;

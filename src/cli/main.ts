@@ -1,8 +1,9 @@
 // The command line's entry: words to a verb, a verb to an exit code. Never calls process.exit after output: that would cut a pipe at 64 KiB.
+import { isatty } from "node:tty";
 import { asBeigeError, BeigeError, ERRORS } from "../core/errors.ts";
 import { createClient } from "./client.ts";
 import type { Context, Input, Verb } from "./flags.ts";
-import { createOutput, type Output } from "./output.ts";
+import { createOutput, oneLine, type Output, type Streams } from "./output.ts";
 import { findVerb, groupOf, parseInput, unknownVerb } from "./parse.ts";
 import { homeOf, socketOf } from "./place.ts";
 import { sayError } from "./problems.ts";
@@ -97,7 +98,7 @@ async function runVerb(verb: Verb, input: Input, running: Running): Promise<numb
     cwd,
     home,
     out,
-    client: createClient(place ?? socketOf(home), signal),
+    client: createClient(place ?? socketOf(home), signal, (text) => out.note(`${out.paint("yellow", "warning:")} ${oneLine(text)}`)),
     remote: place !== undefined,
     signal,
     now: () => Date.now(),
@@ -129,7 +130,16 @@ async function main(): Promise<void> {
   const color =
     /^--color=(.*)$/.exec(argv.find((word) => word.startsWith("--color=")) ?? "")?.[1] ??
     (argv.includes("--color") ? argv[argv.indexOf("--color") + 1] : undefined);
-  const out = createOutput(process, process.env, { gone: () => controller.abort("SIGPIPE"), ...(color !== undefined && { color }) });
+  const streams: Streams = {
+    get stdout() {
+      return process.stdout;
+    },
+    get stderr() {
+      return process.stderr;
+    },
+    isTerminal: isatty,
+  };
+  const out = createOutput(streams, process.env, { gone: () => controller.abort("SIGPIPE"), ...(color !== undefined && { color }) });
   const running: Running = { out, signal: controller.signal, json: asksJson(argv) };
   let code: number;
   try {

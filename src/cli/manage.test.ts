@@ -349,6 +349,45 @@ test("tree shows what a source holds, what agents use and when schedules are nex
   expect((await made.run(["tree", "source/stacks"])).out).not.toContain("\u001b");
 });
 
+test("a delete names who uses what goes, unless they go too", async () => {
+  const agent = (name: string, spec: object) => ({
+    kind: "Agent",
+    metadata: { name, namespace: "default" },
+    spec: { model: { provider: "x" }, ...spec },
+  });
+  const agents = [
+    agent("a", { fallbacks: [{ provider: "echo" }] }),
+    agent("b", { model: { provider: "echo" } }),
+    agent("c", { tools: ["remember"] }),
+  ];
+  const gone: string[] = [];
+  const at = (path: string, object: object): Readonly<Record<string, (asked: Asked) => void>> => ({
+    [`GET ${path}`]: ({ response }) => json(response, object, gone.includes(path) ? 404 : 200),
+    [`DELETE ${path}`]: ({ response, url }) => {
+      if (url.search === "") gone.push(path);
+      json(response, object);
+    },
+  });
+  const made = await open({
+    [`GET ${BASE}/agents`]: ({ response }) => json(response, list(agents)),
+    [`GET ${BASE}/schedules`]: ({ response }) => json(response, list([schedule({}, { agent: "b" })])),
+    ...at(`${BASE}/providers/echo`, {}),
+    ...at(`${BASE}/plugins/notes`, { metadata: { name: "notes" }, status: { observed: { tools: ["remember"] } } }),
+    ...at(`${BASE}/namespaces/default/agents/b`, {}),
+    ...at(`${BASE}/namespaces/default/agents/a`, {}),
+  });
+  expect(await made.run(["delete", "provider/echo", "--dry-run"])).toEqual({
+    code: 0,
+    signal: null,
+    out: "provider/echo deleted (dry run)\n",
+    err: "provider/echo is used by agent/a, agent/b: not Ready without it\n",
+  });
+  expect((await made.run(["delete", "plugin/notes", "--dry-run"])).err).toBe("plugin/notes is used by agent/c: not Ready without it\n");
+  expect((await made.run(["delete", "agent/a", "--dry-run"])).err).toBe("");
+  const all = await made.run(["delete", "agent/b", "agent/a", "provider/echo", "--yes"]);
+  expect([all.code, all.err]).toEqual([0, "agent/b is used by schedule/morning: not Ready without it\n"]);
+});
+
 test("explain tells type, default, impact and example, with or without spec in the path, and needs no gateway", async () => {
   const made = await stand();
   stands.push(made);

@@ -9,6 +9,8 @@ export interface KindName {
   readonly plural: string;
   readonly short: readonly string[];
   readonly namespaced: boolean;
+  /** Where the API keeps it, when not with ours. */
+  readonly base?: string;
 }
 
 /** Known without asking, in the order of `get all`; the gateway is asked for any other. */
@@ -20,6 +22,16 @@ export const KINDS: readonly KindName[] = [
   { kind: "Source", plural: "sources", short: ["src"], namespaced: false },
 ];
 
+/** What is shown in the shapes of Kubernetes, read-only: as kubectl sees it. */
+const PROJECTED: readonly KindName[] = [
+  { kind: "Event", plural: "events", short: ["ev"], namespaced: true, base: "/api/v1" },
+  { kind: "Namespace", plural: "namespaces", short: ["ns"], namespaced: false, base: "/api/v1" },
+  { kind: "Pod", plural: "pods", short: ["po"], namespaced: true, base: "/api/v1" },
+];
+
+/** Words for all kinds at once, as `kubectl get` takes the category. */
+const ALL: ReadonlySet<string> = new Set(["all", "beige"]);
+
 const fits = (kind: KindName, word: string): boolean =>
   kind.kind.toLowerCase() === word || kind.plural === word || kind.short.includes(word);
 
@@ -29,7 +41,7 @@ export const kindWords = (kinds: readonly KindName[]): readonly string[] =>
 
 export async function findKind(client: Client, word: string): Promise<KindName> {
   const lower = word.toLowerCase();
-  const known = KINDS.find((kind) => fits(kind, lower));
+  const known = [...KINDS, ...PROJECTED].find((kind) => fits(kind, lower));
   if (known) return known;
   const asked = await client
     .get<readonly KindName[] | { readonly kinds?: readonly KindName[]; readonly items?: readonly KindName[] }>({ path: "/api/kinds" })
@@ -87,7 +99,7 @@ export async function targetsOf(client: Client, args: readonly string[], namespa
     }
     return targets;
   }
-  if (first === "all") return KINDS.map(whole);
+  if (ALL.has(first)) return KINDS.map(whole);
   const kinds: KindName[] = [];
   for (const part of first.split(",").filter(Boolean)) kinds.push(await findKind(client, part));
   const [kind] = kinds;
@@ -101,7 +113,7 @@ export const refOfTarget = (target: Target): Ref => ({ kind: target.kind.kind, n
 
 /** Path of one object, or of all of a kind; `everywhere` looks in every namespace. */
 export function pathOf(target: Target, everywhere = false): string {
-  const base = `/apis/${API_VERSION}`;
+  const base = target.kind.base ?? `/apis/${API_VERSION}`;
   const folder =
     target.kind.namespaced && !everywhere
       ? `${base}/namespaces/${target.namespace}/${target.kind.plural}`

@@ -7,7 +7,7 @@ import { order } from "../core/graph.ts";
 import type { FieldChange } from "../core/kind.ts";
 import { type ManifestDocument, parseYaml, readManifests, toYaml } from "../core/manifest.ts";
 import { normalise } from "../core/normalise.ts";
-import { type Ref, refKey } from "../core/resource.ts";
+import { type Ref, refKey, refName, RESTARTED_AT } from "../core/resource.ts";
 import { plainValue } from "../core/tree.ts";
 import { validateDocument, validateHost } from "../core/validate.ts";
 import { answerFiles } from "./manifests.ts";
@@ -123,17 +123,38 @@ const patchOf = (before: Held | undefined, after: Held | undefined): NonNullable
 /** What a redacted snapshot does not tell is not known to differ. */
 const isHidden = (field: FieldChange): boolean => field.before === MARK;
 
+/** A replacement that an apply leaves to a person; whether an agent is idle is not known here. */
+function heldOf(after: Held | undefined, fields: readonly FieldChange[]): ObjectPlan["held"] {
+  const { update } = (after?.spec ?? {}) as { readonly update?: { readonly strategy?: string } };
+  if (after?.kind !== "Agent" || update?.strategy !== "manual" || fields.some(({ path }) => path.endsWith(`[${RESTARTED_AT}]`)))
+    return undefined;
+  const forcing = fields.filter((field) => field.forces === true);
+  return { why: "spec", fields: forcing, until: `held back: beige rollout restart ${refName(after.ref)}` };
+}
+
 function planOne(before: Held | undefined, after: Held | undefined): ObjectPlan {
   const ref = (after ?? before)?.ref as Ref;
   const fields = [...diffMetadata(before?.metadata, after?.metadata), ...diffSpecs(ref.kind, before?.spec, after?.spec)].filter(
     (field) => !isHidden(field),
   );
   const forces = before && after ? fields.find((field) => field.forces === true)?.path : undefined;
-  const verb = !before ? "create" : !after ? "delete" : fields.length === 0 ? "unchanged" : forces === undefined ? "update" : "replace";
+  const later = forces === undefined ? undefined : heldOf(after, fields);
+  const replaced = later === undefined ? "replace" : "replace-later";
+  const verb = !before ? "create" : !after ? "delete" : fields.length === 0 ? "unchanged" : forces === undefined ? "update" : replaced;
   const why = verb === "delete" ? (["prune"] as const) : (["spec"] as const);
   const shown = verb === "delete" ? [] : fields;
   const patch = verb === "unchanged" ? [] : patchOf(before, after);
-  return { ref, verb, why, fields: shown, drift: [], actions: [], patch, ...(forces !== undefined && { forces }) };
+  return {
+    ref,
+    verb,
+    why,
+    fields: shown,
+    drift: [],
+    actions: [],
+    patch,
+    ...(forces !== undefined && { forces }),
+    ...(later && { held: later }),
+  };
 }
 
 /** What manifests are compared with. */
@@ -177,11 +198,11 @@ export function planAgainst(after: readonly ManifestFile[], before: Before): Com
     ...ordered.map((object) => planOne(old.get(refKey(object.ref)), object)),
     ...gone.map((object) => planOne(object, undefined)),
   ];
-  const count = (verb: ObjectPlan["verb"]): number => objects.filter((each) => each.verb === verb).length;
+  const count = (...verbs: readonly ObjectPlan["verb"][]): number => objects.filter((each) => verbs.includes(each.verb)).length;
   const summary = {
     create: count("create"),
     update: count("update"),
-    replace: count("replace"),
+    replace: count("replace", "replace-later"),
     delete: count("delete"),
     unchanged: count("unchanged"),
   };
@@ -211,3 +232,4 @@ export function yamlValue(text: string): { readonly value: unknown } | { readonl
   return tree === undefined ? { message: "it is empty" } : { value: plainValue(tree) };
 }
 export const policyOf = validateHost;
+export { looseReferences } from "./references.ts";

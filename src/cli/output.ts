@@ -27,9 +27,26 @@ export interface Output {
 /** A standard stream; `isTTY` is absent where it is no terminal. */
 type Stream = Pick<NodeJS.WriteStream, "write" | "on"> & { readonly isTTY?: boolean; readonly columns?: number };
 
+/** Made when they are first written to: what says nothing for a while starts without them. */
 export interface Streams {
   readonly stdout: Stream;
   readonly stderr: Stream;
+  /** Whether standard output or standard error is a terminal, for streams that are costly to make. */
+  readonly isTerminal?: (descriptor: 1 | 2) => boolean;
+}
+
+/** With their endings watched from the first use on. */
+function watched(streams: Streams, gone: () => void): { readonly stdout: () => Stream; readonly stderr: () => Stream } {
+  let stdout: Stream | undefined;
+  let stderr: Stream | undefined;
+  const open = (stream: Stream, ended: () => void): Stream => {
+    stream.on("error", ended);
+    return stream;
+  };
+  return {
+    stdout: () => (stdout ??= open(streams.stdout, gone)),
+    stderr: () => (stderr ??= open(streams.stderr, () => undefined)),
+  };
 }
 
 /** --color wins, then NO_COLOR, FORCE_COLOR, TERM=dumb, and whether it is a terminal. */
@@ -64,30 +81,32 @@ export function createOutput(
   env: NodeJS.ProcessEnv,
   options: { readonly color?: string; readonly gone: () => void },
 ): Output {
-  const { stdout, stderr } = streams;
   let open = true;
-  stdout.on("error", () => {
+  const { stdout, stderr } = watched(streams, () => {
     open = false;
     options.gone();
   });
-  stderr.on("error", () => undefined);
+  const isTerminal = streams.isTerminal ?? ((descriptor) => (descriptor === 1 ? stdout() : stderr()).isTTY ?? false);
+  const terminal = isTerminal(1);
   const agent = forAgent(env);
-  const tty = (stdout.isTTY ?? false) && !agent;
+  const tty = terminal && !agent;
   const colour = wantsColour(env, options.color, tty);
   return {
     tty,
-    terminal: stdout.isTTY ?? false,
-    live: (stderr.isTTY ?? false) && !agent && env["TERM"] !== "dumb",
-    // A terminal may say that it has none.
-    columns: stdout.columns || stderr.columns || 80,
+    terminal,
+    live: isTerminal(2) && !agent && env["TERM"] !== "dumb",
+    get columns() {
+      // A terminal may say that it has none.
+      return stdout().columns || stderr().columns || 80;
+    },
     unicode: wantsUnicode(env, tty),
     paint: (style, text) => (colour ? styleText(style, text, { validateStream: false }) : text),
     write: (text) =>
       new Promise((done) => {
         if (!open || text.length === 0) done();
-        else stdout.write(text, () => done());
+        else stdout().write(text, () => done());
       }),
-    note: (text) => void stderr.write(`${text}\n`),
-    raw: (text) => void stderr.write(text),
+    note: (text) => void stderr().write(`${text}\n`),
+    raw: (text) => void stderr().write(text),
   };
 }

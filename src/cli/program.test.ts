@@ -408,37 +408,46 @@ test("a turn that fails exits by its code and keeps what was said", async () => 
   });
 });
 
-test("exec passes the words on as they are, and the inner exit code back", async () => {
+test("exec -o json answers when all is over, and passes the words on as they are, and the inner exit code back", async () => {
   let sent: unknown;
+  const ran = { content: [{ type: "text", text: "out\n" }], exitCode: 42, success: false, outcome: "failed", call: "c" };
   const made = await open({
     "POST /api/agents/a/exec": ({ response, body }) => {
       sent = body;
-      json(response, { content: [{ type: "text", text: "out\n" }], exitCode: 42, success: false, outcome: "failed", call: "c" });
+      json(response, ran);
     },
-    "POST /api/agents/b/exec": ({ response }) =>
-      json(response, {
-        content: [{ type: "text", text: "Permission denied: x" }],
-        error: "Permission denied: x",
-        exitCode: 1,
-        outcome: "denied",
-        call: "c",
-      }),
-    "POST /api/agents/c/exec": ({ response }) =>
-      json(response, {
-        content: [{ type: "text", text: "?" }],
-        outputBase64: Buffer.from([0, 255, 10]).toString("base64"),
-        exitCode: 0,
-        outcome: "ok",
-        call: "c",
-      }),
   });
-  expect(await made.run(["exec", "a", "--", "printf", "it's $HOME", "-l"])).toMatchObject({ code: 42, out: "out\n" });
+  const whole = await made.run(["exec", "a", "-o", "json", "--", "printf", "it's $HOME", "-l"]);
+  expect([whole.code, JSON.parse(whole.out)]).toEqual([42, ran]);
   expect(sent).toEqual({ command: "printf 'it'\\''s $HOME' -l", timeout: 120 });
-  await made.run(["exec", "a", "--timeout", "5m", "--cwd", "/data", "--", "ls | wc -l"]);
+  await made.run(["exec", "a", "-o", "json", "--timeout", "5m", "--cwd", "/data", "--", "ls | wc -l"]);
   expect(sent).toEqual({ command: "ls | wc -l", timeout: 300, cwd: "/data" });
-  expect(await made.run(["exec", "b", "--", "x"])).toMatchObject({ code: 1, out: "", err: "Permission denied: x\n" });
-  expect((await made.run(["exec", "c", "--", "x"])).out).toBe("\u0000\ufffd\n");
   expect(await made.run(["exec", "a"])).toMatchObject({ code: 2 });
+  for (const flag of ["-i", "-t"]) expect(await made.run(["exec", flag, "a", "-o", "json", "--", "x"])).toMatchObject({ code: 2 });
+});
+
+test("get knows kubectl's category, and what is shown in the shapes of Kubernetes; describe leaves that to get", async () => {
+  const table = { columnDefinitions: [{ name: "Name" }], rows: [{ cells: ["one"] }] };
+  const empty = { columnDefinitions: [], rows: [] };
+  const show =
+    (value: object) =>
+    ({ response }: Asked) =>
+      json(response, value);
+  const kinds = ["providers", "plugins", "namespaces/default/schedules", "sources"].map((each) => `GET /apis/beige.dev/v1/${each}`);
+  const made = await open({
+    ...Object.fromEntries(kinds.map((path) => [path, show(empty)])),
+    [`GET ${AGENTS}`]: show(table),
+    "GET /api/v1/namespaces": show(table),
+    "GET /api/v1/pods": show(table),
+    "GET /api/v1/namespaces/team/events": show(table),
+  });
+  expect((await made.run(["get", "beige"])).out).toBe("NAME\nagent/one\n");
+  for (const words of [["ns"], ["pods", "-A"], ["events", "-n", "team"]])
+    expect([words, (await made.run(["get", ...words])).code]).toEqual([words, 0]);
+  expect(await made.run(["describe", "pod/one"])).toMatchObject({
+    code: 2,
+    err: expect.stringContaining("beige describe agent/one") as string,
+  });
 });
 
 test("a watch goes on from the list's version, over a quiet end and over a lost history", async () => {

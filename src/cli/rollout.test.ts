@@ -145,6 +145,18 @@ test("status waits, says for what, and ends at its deadline", async () => {
   expect((await made.run(["rollout", "status", "agent/travel", "--no-wait"])).code).toBe(1);
 });
 
+test("status waits for a replacement that is held back, although the old sandbox is Ready", async () => {
+  const message = "sandbox 0123 is replaced by: beige rollout restart agent/travel";
+  const conditions = [condition("Ready", "True", "Ready"), condition("Degraded", "True", "ReplacePending", message)];
+  const { made } = await gateway(agent({ status: { conditions } }));
+  const ran = await made.run(["rollout", "status", "agent/travel", "--timeout", "300ms"]);
+  expect(ran).toMatchObject({ code: 6, out: "", err: expect.stringContaining(`agent/travel waits: ReplacePending: ${message}\n`) });
+  expect(await made.run(["rollout", "status", "agent/travel", "--no-wait"])).toMatchObject({
+    code: 1,
+    out: `agent/travel not rolled out, revision 3: ReplacePending: ${message}\n`,
+  });
+});
+
 test.each([["rollout", "restart"], ["restart"]])(
   "%s %s marks the agent with the time, and a provider has nothing to restart",
   async (...words) => {

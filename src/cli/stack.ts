@@ -70,22 +70,29 @@ export async function* sendStack(context: Context, files: readonly ManifestFile[
 export interface Planned {
   readonly plan?: StackPlan;
   readonly problems: readonly Problem[];
+  readonly warnings: readonly Problem[];
   readonly end: ApplyEnd;
 }
 
-/** A dry run: the plan, or what is wrong. Nothing is changed. */
-export async function planStack(context: Context, files: readonly ManifestFile[], options: StackOptions): Promise<Planned> {
+/** What the events of a dry run say: the plan, or what is wrong. */
+export async function plannedOf(events: AsyncIterable<ApplyEvent>): Promise<Planned> {
   let plan: StackPlan | undefined;
   let end: ApplyEnd | undefined;
   const problems: Problem[] = [];
-  for await (const event of sendStack(context, files, { ...options, dryRun: true, wait: false })) {
+  const warnings: Problem[] = [];
+  for await (const event of events) {
     if (event.type === "plan") plan = event.plan;
     if (event.type === "problems") problems.push(...event.problems);
+    if (event.type === "warnings") warnings.push(...event.problems);
     if (event.type === "end") end = event;
   }
   if (end === undefined) throw cutShort();
-  return { problems, end, ...(plan && { plan }) };
+  return { problems, warnings, end, ...(plan && { plan }) };
 }
+
+/** A dry run. Nothing is changed. */
+export const planStack = (context: Context, files: readonly ManifestFile[], options: StackOptions): Promise<Planned> =>
+  plannedOf(sendStack(context, files, { ...options, dryRun: true, wait: false }));
 
 export const cutShort = (): BeigeError =>
   new BeigeError("unavailable", "the gateway's answer ended before its end", { hint: "beige gateway status" });

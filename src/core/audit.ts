@@ -35,6 +35,8 @@ export interface AuditOutcome {
   /** Of a request: what HTTP was answered. */
   readonly status?: number;
   readonly outcome?: "ok" | "failed" | "timeout" | "cancelled" | "oom" | "lost" | "unknown";
+  /** It went on behind its answer, and has ended now. */
+  readonly background?: true;
   readonly model?: string;
   readonly usage?: Readonly<Record<string, number>>;
   /** The address that a connection went to, and what went over it, seen from inside. */

@@ -1,5 +1,8 @@
 // A call: an agent, or a person on its behalf, asks for a tool. The words that the one door and all its users share.
 
+import type { ImagePart } from "./chat.ts";
+import type { ExecTerminal } from "./sandbox.ts";
+
 /** Names an agent for traffic; `uid` is the object's. */
 export interface AgentId {
   readonly namespace: string;
@@ -23,12 +26,22 @@ export const CORE_TOOLS = ["read", "write", "patch", "exec"] as const;
 export type CoreTool = (typeof CORE_TOOLS)[number];
 export const isCoreTool = (tool: string): tool is CoreTool => (CORE_TOOLS as readonly string[]).includes(tool);
 
+/** What somebody sits at. */
+export interface CallTerminal extends ExecTerminal {
+  /** What it understands, as in TERM. */
+  readonly term: string;
+  /** Hears of every new size from now on. One listener. */
+  readonly onSize: (listener: (size: ExecTerminal) => void) => void;
+}
+
 /** For somebody who sits at a command: its streams as they run, besides the capped output of the result. */
 export interface CallStreams {
   /** Awaited before the next chunk: whoever reads slowly slows the command. Must not throw. */
   readonly output: (stream: "stdout" | "stderr", data: Uint8Array) => Promise<void>;
   /** Standard input; none when absent. Read until it ends or the command does. */
   readonly input?: AsyncIterable<Uint8Array>;
+  /** The command gets a terminal of its own: all output is stdout then. */
+  readonly terminal?: CallTerminal;
 }
 
 export interface CallRequest {
@@ -66,6 +79,8 @@ export interface CallResult {
   readonly outcome: "ok" | "failed" | "denied" | "timeout" | "cancelled" | "oom" | "lost";
   /** A part of the output was left out; the text says how much. */
   readonly truncated?: boolean;
+  /** Pictures that the output names. */
+  readonly images?: readonly ImagePart[];
 }
 
 /** The one door. Never throws for what a tool did; throws `unavailable` when the audit cannot be written. */

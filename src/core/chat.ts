@@ -127,6 +127,7 @@ export interface Llm {
 export interface ToolAnswer {
   readonly text: string;
   readonly failed: boolean;
+  readonly images?: readonly ImagePart[];
 }
 
 export interface SessionTool {

@@ -1,6 +1,6 @@
 // What the engine offers to the API: apply, the object verbs, watches and events.
 import type { Problem } from "./errors.ts";
-import type { Column, FieldChange, Why } from "./kind.ts";
+import type { Column, FieldChange, Held, Why } from "./kind.ts";
 import type { BudgetLine } from "./ledger.ts";
 import type { Ref, Resource } from "./resource.ts";
 import type { By } from "./who.ts";
@@ -17,11 +17,12 @@ export interface ManifestFile {
   readonly files: Readonly<Record<string, string>>;
 }
 
-export type Verb = "create" | "update" | "replace" | "delete" | "adopt" | "handover" | "unchanged";
+export type Verb = "create" | "update" | "replace" | "replace-later" | "delete" | "adopt" | "handover" | "unchanged";
 export const SYMBOL: Readonly<Record<Verb, string>> = {
   create: "+",
   update: "~",
   replace: "+/-",
+  "replace-later": "(+/-)",
   delete: "-",
   adopt: "⇐",
   handover: "→",
@@ -39,6 +40,8 @@ export interface ObjectPlan {
   readonly actions: readonly string[];
   /** Path of the field that forces a replacement. */
   readonly forces?: string;
+  /** Why the replacement is not done by this. */
+  readonly held?: Held;
   /** Open sessions, all kept. */
   readonly sessions?: number;
   /** Why it would not be Ready. */
@@ -46,6 +49,10 @@ export interface ObjectPlan {
   /** RFC 6902, from the stored labels, annotations and spec to the wanted ones. Only in a plan with `detail`. */
   readonly patch?: readonly { readonly op: string; readonly path: string; readonly value?: unknown }[];
 }
+
+/** Whether an apply of it changes nothing now: also where all of it is a replacement that is held back. */
+export const changesNothing = ({ verb, fields, actions }: ObjectPlan): boolean =>
+  verb === "unchanged" || (verb === "replace-later" && fields.length === 0 && actions.length === 0);
 
 /** What one object's plan was made from, as fingerprints. */
 export interface Basis {
@@ -74,6 +81,7 @@ export interface StackPlan {
   readonly summary: {
     readonly create: number;
     readonly update: number;
+    /** Also those that are held back. */
     readonly replace: number;
     readonly delete: number;
     readonly unchanged: number;
@@ -121,6 +129,8 @@ export interface ApplyEnd {
 
 export type ApplyEvent =
   | { readonly type: "problems"; readonly problems: readonly Problem[] }
+  /** What was wrong with stored objects before and stays, in fields that the manifests do not change. */
+  | { readonly type: "warnings"; readonly problems: readonly Problem[] }
   | { readonly type: "needFiles"; readonly files: readonly { readonly manifest: string; readonly path: string }[] }
   | { readonly type: "plan"; readonly plan: StackPlan }
   | {

@@ -58,7 +58,7 @@ test("references to secrets are shown as references, and renaming their key is o
     "- secrets.token",
   ]);
   expect(diffSpecs("Provider", { api: "echo", apiKey: { env: "A" } }, { api: "echo", apiKey: { secret: "a" } })).toEqual([
-    { path: "apiKey", before: { env: "A" }, after: { secret: "a" } },
+    { path: "apiKey", before: { env: "A" }, after: { secret: "a" }, impact: "live" },
   ]);
 });
 
@@ -66,10 +66,21 @@ test("a new object and a removed one list their fields", () => {
   expect(paths(undefined, base)).toContain("+ model");
   expect(paths(base, undefined).every((p) => p.startsWith("- "))).toBe(true);
   expect(diffMetadata({ labels: { a: "1" } }, { labels: { "b.c/d": "2" }, annotations: { x: "y" } })).toEqual([
-    { path: "metadata.labels.a", before: "1" },
-    { path: "metadata.labels[b.c/d]", after: "2" },
-    { path: "metadata.annotations.x", after: "y" },
+    { path: "metadata.labels.a", before: "1", impact: "live" },
+    { path: "metadata.labels[b.c/d]", after: "2", impact: "live" },
+    { path: "metadata.annotations.x", after: "y", impact: "live" },
   ]);
+});
+
+test("a change says what it does to what runs: the heaviest field of what came as a whole, and a light one is live", () => {
+  const impacts = (after: object, before: object = base): unknown => diffSpecs("Agent", before, after).map((c) => [c.path, c.impact]);
+  expect(impacts({ ...base, model: { ...base.model, id: "other" } })).toEqual([["model.id", "live"]]);
+  expect(impacts({ ...base, tools: [...base.tools, "git"] })).toEqual([["tools[git]", "live"]]);
+  const resources = (memory: string): object => ({ ...base, sandbox: { resources: { memory } } });
+  expect(impacts(resources("2Gi"), resources("1Gi"))).toEqual([["sandbox.resources.memory", "update"]]);
+  expect(impacts({ ...base, sandbox: { mounts: [{ source: "/a", target: "/data" }] } })).toEqual([["sandbox.mounts[/data]", "replace"]]);
+  const network = (mode: string): object => ({ ...base, sandbox: { network: { mode } } });
+  expect(impacts(network("allowlist"), network("none"))).toEqual([["sandbox.network.mode", "live"]]);
 });
 
 const specs = fc.record(

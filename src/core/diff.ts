@@ -6,6 +6,7 @@ import { BeigeError } from "./errors.ts";
 import { canonical, itemSchema, same, shape } from "./identity.ts";
 import type { FieldChange } from "./kind.ts";
 import { copy, normaliseSpec, record } from "./normalise.ts";
+import { RESTARTED_AT } from "./resource.ts";
 import { SCHEMAS, branch, isObject, member, schemaAt } from "./schema.ts";
 import type { Schema, Schemas } from "./schema.ts";
 
@@ -27,7 +28,13 @@ export function diffMetadata(
   after: { readonly labels?: object; readonly annotations?: object } | undefined,
 ): readonly FieldChange[] {
   return (["labels", "annotations"] as const).flatMap((name) =>
-    compare({ before: before?.[name] ?? {}, after: after?.[name] ?? {} }, { schema: undefined, path: `metadata.${name}`, forces: false }),
+    compare(
+      { before: before?.[name] ?? {}, after: after?.[name] ?? {} },
+      { schema: undefined, path: `metadata.${name}`, forces: false },
+    ).map(
+      // A restart is no matter of a schema.
+      (field) => (field.path.endsWith(`[${RESTARTED_AT}]`) ? field : { ...field, impact: "live" as const }),
+    ),
   );
 }
 
@@ -53,7 +60,10 @@ interface Place {
   readonly path: string;
   /** Whether a field above forces a replacement. */
   readonly forces: boolean;
+  /** Of the field above. */
+  readonly impact?: FieldImpact;
 }
+type FieldImpact = NonNullable<FieldChange["impact"]>;
 
 function compare(sides: Sides, place: Place): readonly FieldChange[] {
   if (same(sides.before, sides.after, place.schema)) return [];
@@ -61,12 +71,14 @@ function compare(sides: Sides, place: Place): readonly FieldChange[] {
   const after = shape(sides.after, place.schema);
   const alike = place.schema?.["x-beige-alike"] ?? [];
   const light = alike.includes(sides.before) && alike.includes(sides.after);
-  const forces = place.forces || (place.schema?.["x-beige-impact"] === "replace" && !light);
-  if (before.is === "set" && after.is === "set") return words(before.items, after.items, { ...place, forces });
+  const said = light ? "live" : (place.schema?.["x-beige-impact"] ?? place.impact);
+  const forces = place.forces || said === "replace";
+  const impact = said === undefined ? {} : { impact: said };
+  if (before.is === "set" && after.is === "set") return words(before.items, after.items, { ...place, ...impact, forces });
   if (before.is === "keyed" && after.is === "keyed") {
     const schema = itemSchema(place.schema);
     return names([...before.items.keys()], [...after.items.keys()]).flatMap((id) =>
-      compare({ before: before.items.get(id), after: after.items.get(id) }, { schema, path: `${place.path}[${id}]`, forces }),
+      compare({ before: before.items.get(id), after: after.items.get(id) }, { schema, path: `${place.path}[${id}]`, ...impact, forces }),
     );
   }
   const maps = (before.is === "map" || sides.before === undefined) && (after.is === "map" || sides.after === undefined);
@@ -78,11 +90,13 @@ function compare(sides: Sides, place: Place): readonly FieldChange[] {
       return compare(pair, {
         schema: place.schema && member(place.schema, key, pair.after ?? pair.before),
         path: step(place.path, key),
+        ...impact,
         forces,
       });
     });
   }
-  return [change(sides, { ...place, forces: forces || forcing(sides, place.schema) })];
+  const whole = light ? undefined : heaviest(sides, place.schema);
+  return [change(sides, { ...place, ...impact, ...(whole === undefined ? {} : { impact: whole }), forces: forces || whole === "replace" })];
 }
 
 const own = (value: unknown, key: string): unknown => (isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined);
@@ -106,15 +120,18 @@ function words(before: readonly string[], after: readonly string[], place: Place
   return [...gone, ...came].map((sides) => change(sides, { ...place, path: `${place.path}[${sides.before ?? sides.after ?? ""}]` }));
 }
 
-/** Whether any field that came or went with a whole forces a replacement. */
-function forcing(sides: Sides, schema: Schema | undefined): boolean {
-  return [sides.before, sides.after].some((value) => {
-    if (!schema || !isObject(value)) return false;
-    return Object.keys(value).some((key) => {
+const WEIGHT: readonly FieldImpact[] = ["live", "update", "replace"];
+
+/** The greatest impact of the fields that came or went with a whole. */
+function heaviest(sides: Sides, schema: Schema | undefined): FieldImpact | undefined {
+  const found = [sides.before, sides.after].flatMap((value) => {
+    if (!schema || !isObject(value)) return [];
+    return Object.keys(value).flatMap((key) => {
       const inner = member(schema, key, value);
-      return inner?.["x-beige-impact"] === "replace" || forcing({ before: undefined, after: value[key] }, inner);
+      return [inner?.["x-beige-impact"], heaviest({ before: undefined, after: value[key] }, inner)];
     });
   });
+  return WEIGHT.findLast((impact) => found.includes(impact));
 }
 
 function change(sides: Sides, place: Place): FieldChange {
@@ -123,6 +140,7 @@ function change(sides: Sides, place: Place): FieldChange {
     ...(sides.before === undefined ? {} : { before: sides.before }),
     ...(sides.after === undefined ? {} : { after: sides.after }),
     ...(place.forces ? { forces: true } : {}),
+    ...(place.forces ? { impact: "replace" } : place.impact === undefined ? {} : { impact: place.impact }),
   };
 }
 

@@ -1,7 +1,8 @@
 // The host folders that manifests name, and whose they are. Pure: paths as written, made absolute.
 import type { View } from "./kind.ts";
 import type { Folder } from "./overlap.ts";
-import { resolvePath, workspaceFolder } from "./paths.ts";
+import { resolvePath } from "./paths.ts";
+import { placeOf } from "./seat.ts";
 import { refName, refOf, type Agent, type Plugin, type Source } from "./resource.ts";
 
 /** A folder that a manifest names, and where it does. */
@@ -32,7 +33,7 @@ export const writableFolders = (view: View): readonly Folder[] =>
   (view.list("Agent") as readonly Agent[]).flatMap((agent) => {
     const own: Folder = {
       owner: refName(refOf(agent)),
-      path: workspaceFolder(view.home, agent.metadata),
+      path: placeOf(view.home, agent.metadata, view.seatOf).workspace,
       use: "workspace",
       writable: true,
     };

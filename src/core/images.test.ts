@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { ImagePart } from "./chat.ts";
-import { checkImages, imageKind, IMAGES_CHARS_MAX, IMAGES_MAX } from "./images.ts";
+import type { ImagePart, Message } from "./chat.ts";
+import { checkImages, imageKind, IMAGES_CHARS_MAX, IMAGES_MAX, resultContent, withNewestImages } from "./images.ts";
 
 const HEADS = {
   "image/png": "\x89PNG\r\n\x1a\n1234",
@@ -34,4 +34,33 @@ test.each([
   [[image("image/png", HEADS["image/png"], IMAGES_CHARS_MAX)], "together they are longer than 7 MiB"],
 ])("images that cannot be taken are named (%#)", (images, why) => {
   expect(() => checkImages(images)).toThrow(why);
+});
+
+test("a request has the newest twenty pictures within its size, and words for the older ones", () => {
+  const shown = (at: number, chars = 4): Message => ({
+    role: "toolResult",
+    toolCallId: String(at),
+    toolName: "read",
+    content: [
+      { type: "text", text: String(at) },
+      { type: "image", mimeType: "image/png", data: "A".repeat(chars) },
+    ],
+    isError: false,
+    timestamp: at,
+  });
+  const kinds = (messages: readonly Message[]): readonly unknown[] =>
+    messages.map(({ content }) => (typeof content === "string" ? content : content.at(-1)?.type));
+  const many = Array.from({ length: 22 }, (_, at) => shown(at));
+  expect(kinds(withNewestImages(many, 1000))).toEqual(["text", "text", ...Array.from({ length: 20 }, () => "image")]);
+  const said: Message = { role: "user", content: "and", timestamp: 1 };
+  const sized = [shown(1, 40), said, shown(2, 40), shown(3, 60)];
+  expect(kinds(withNewestImages(sized, 100))).toEqual(["text", "and", "image", "image"]);
+  expect(withNewestImages([said], 0)[0]).toBe(said);
+});
+
+test("a tool's pictures go to a model that reads them, and words to others", () => {
+  const answer = { text: "a picture", images: [image("image/png", HEADS["image/png"])] };
+  expect(resultContent(answer, ["text", "image"])).toEqual([{ type: "text", text: "a picture" }, ...answer.images]);
+  expect(resultContent(answer, ["text"])).toEqual([{ type: "text", text: "a picture\n[not shown: this model reads no images]" }]);
+  expect(resultContent({ text: "x" }, [])).toEqual([{ type: "text", text: "x" }]);
 });

@@ -1,5 +1,5 @@
 // Images that come with a message: few, not too large, and of the kinds that models read. Pure.
-import type { ImagePart } from "./chat.ts";
+import type { ImagePart, Message, TextPart } from "./chat.ts";
 import { BeigeError } from "./errors.ts";
 
 export const IMAGES_MAX = 10;
@@ -35,4 +35,37 @@ export function checkImages(images: readonly ImagePart[], where = "images"): voi
     chars += data.length;
   }
   if (chars > IMAGES_CHARS_MAX) throw bad(where, `together they are longer than ${IMAGES_CHARS_MAX / 1024 / 1024} MiB as base64`);
+}
+
+/** What a tool answered, for a model: pictures only where it reads them, else the words that name them and why they are missing. */
+export function resultContent(
+  { text, images = [] }: { readonly text: string; readonly images?: readonly ImagePart[] },
+  input: readonly string[],
+): (TextPart | ImagePart)[] {
+  if (images.length === 0) return [{ type: "text", text }];
+  if (!input.includes("image")) return [{ type: "text", text: `${text}\n[not shown: this model reads no images]` }];
+  return [{ type: "text", text }, ...images];
+}
+
+/** Providers are stricter with each picture of a request that has more. */
+const REQUEST_IMAGES_MAX = 20;
+/** As base64: less than any provider takes as a request. */
+export const REQUEST_CHARS_MAX = 20 * 1024 * 1024;
+const OLDER: TextPart = { type: "text", text: "[an older picture, left out: read it again to see it]" };
+
+/** The newest pictures of a conversation, as many as a request takes; the older ones are named in words. */
+export function withNewestImages(messages: readonly Message[], maxChars: number): readonly Message[] {
+  let [count, chars] = [0, 0];
+  const fitting = <P extends { readonly type: string }>(part: P | ImagePart): P | ImagePart | TextPart => {
+    if (part.type !== "image") return part;
+    count += 1;
+    chars += (part as ImagePart).data.length;
+    return count <= REQUEST_IMAGES_MAX && chars <= maxChars ? part : OLDER;
+  };
+  const fit = (message: Message): Message => {
+    const { role, content } = message;
+    if (role === "assistant" || typeof content === "string" || !content.some(({ type }) => type === "image")) return message;
+    return { ...message, content: content.toReversed().map(fitting).toReversed() };
+  };
+  return messages.toReversed().map(fit).toReversed();
 }

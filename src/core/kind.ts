@@ -10,6 +10,8 @@ export interface FieldChange {
   readonly before?: unknown;
   readonly after?: unknown;
   readonly forces?: boolean;
+  /** What changing it does to what runs, as its schema says. */
+  readonly impact?: "live" | "update" | "replace";
 }
 
 /** What an action does to its object, from least to most. */
@@ -26,6 +28,15 @@ export interface Action {
   readonly fields?: readonly FieldChange[];
   /** Recorded as an event of the object; bookkeeping actions say false. */
   readonly quiet?: boolean;
+}
+
+/** A replacement that is wanted and not begun. */
+export interface Held {
+  readonly why: Why;
+  /** What it is about. */
+  readonly fields: readonly FieldChange[];
+  /** What it waits for: `held back until it is idle`. */
+  readonly until: string;
 }
 
 /** What the plan wants and waits for. An empty `actions` with `ready` is convergence. */
@@ -45,6 +56,7 @@ export interface Plan<A extends Action = Action> {
   /** Further conditions besides Ready and Drifted. */
   readonly degraded?: { readonly reason: string; readonly message: string };
   readonly suspended?: boolean;
+  readonly held?: Held;
   /** What this machine cannot give of the protection that is wanted, a few words each: condition Hardened. Absent: unknown. */
   readonly lacks?: readonly string[];
   /** What of it can never be made in this world as it is now: an apply that brings it changes nothing. */
@@ -83,6 +95,8 @@ export interface View {
   /** Folder of the manifest that an object came from, for relative paths; absent for API callers. */
   origin(ref: Ref): string | undefined;
   readonly host: import("../../schemas/types.ts").HostPolicy;
+  /** Agents whose folders are not where their name leads. */
+  readonly seatOf?: import("./seat.ts").SeatOf;
 }
 
 /** A reference that an object makes, and where in it. */

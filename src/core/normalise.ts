@@ -37,6 +37,26 @@ export function withDefaults(schema: Schema, value: unknown): unknown {
   return record(members);
 }
 
+/** What a whole write leaves out and is kept as it is stored. */
+function withKept(schema: Schema, value: unknown, before: unknown): unknown {
+  if (!isObject(before) || !(value === undefined || isObject(value))) return value;
+  let kept = value;
+  for (const [key, own] of Object.entries(branch(schema, before).properties ?? {})) {
+    const named = value?.[key];
+    const stays = own["x-beige-keeps"] === true && named === undefined;
+    const next = stays ? before[key] : withKept(own, named, before[key]);
+    if (next !== named) kept = record([...Object.entries(kept ?? {}), [key, next]]);
+  }
+  return kept;
+}
+
+/** A spec that is to stand for another one, as it was sent. */
+export function keepSpec(kind: string, spec: unknown, before: unknown, schemas: Schemas = SCHEMAS): unknown {
+  const schema = schemas.get(kind);
+  const at = schema && schemaAt(schema, ["spec"]);
+  return at ? withKept(at, spec, before) : spec;
+}
+
 /** A spec with every default. Idempotent; unknown kinds are copied. */
 export function normaliseSpec(kind: string, spec: unknown, schemas: Schemas = SCHEMAS): unknown {
   const schema = schemas.get(kind);

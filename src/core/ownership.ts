@@ -121,6 +121,20 @@ export function updateOwned(input: UpdateInput): readonly ManagedFields[] {
   );
 }
 
+/** Leaves, as conflicts show them, that an object has just as another one has them. */
+export function sameLeaves(
+  kind: string,
+  { before, after, schemas }: { readonly before: Owned; readonly after: Owned; readonly schemas?: Schemas },
+): ReadonlySet<string> {
+  const schema = (schemas ?? SCHEMAS).get(kind);
+  const [old, now] = [ownedPart(before), ownedPart(after)];
+  return new Set(
+    leavesOf(old, schema)
+      .filter((path) => equal(old, now, path, schema))
+      .map(showPath),
+  );
+}
+
 type Root = Record<string, unknown>;
 
 /** A copy of the part that has owners. */

@@ -62,6 +62,19 @@ export interface Hooks {
     readonly session?: string;
     readonly text: string;
   }) => Promise<{ readonly deny: string } | { readonly text: string } | undefined>;
+  /**
+   * Before an answer reaches whoever asked: may withhold it, or replace its text. Where a hook has this, the whole answer is held back until all
+   * have read it, and its tool calls are made after that. `thinking` can be read, not changed.
+   */
+  preResponse?: (input: {
+    readonly agent: string;
+    readonly session?: string;
+    readonly text: string;
+    readonly thinking: string;
+    readonly toolCalls: readonly { readonly name: string; readonly arguments: Readonly<Record<string, unknown>> }[];
+    readonly provider: string;
+    readonly model: string;
+  }) => Promise<{ readonly deny: string } | { readonly text: string } | undefined>;
   /** After an answer. */
   postResponse?: (input: {
     readonly agent: string;

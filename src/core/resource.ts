@@ -6,7 +6,7 @@ export const DEFAULT_NAMESPACE = "default";
 /** Annotation: whoever sets it to another value wants the object's runtime part made anew. */
 export const RESTARTED_AT = "beige.dev/restarted-at";
 
-export type ConditionType = "Ready" | "Progressing" | "Degraded" | "Drifted" | "Suspended" | "Hardened";
+export type ConditionType = "Ready" | "Progressing" | "Degraded" | "Drifted" | "Suspended" | "Hardened" | "Deleting";
 
 export interface Condition {
   readonly type: ConditionType;

@@ -61,9 +61,15 @@ export type RelayEvent =
   | { readonly type: "done"; readonly message: AssistantMessage }
   | { readonly type: "error"; readonly message: AssistantMessage; readonly failure: ChatFailure };
 
+/** What a relay is given. */
+export interface Sending extends WireRequest {
+  /** No byte of the request leaves before this resolves, and none ever when it rejects: what can be made ready meanwhile is. */
+  readonly after?: Promise<unknown>;
+}
+
 /** Sends a client's own request to a provider of the same format. Never throws; an aborted signal ends the exchange at once. */
 export interface Relay {
-  send(target: ChatTarget, wire: WireRequest, signal: AbortSignal): AsyncIterable<RelayEvent>;
+  send(target: ChatTarget, wire: Sending, signal: AbortSignal): AsyncIterable<RelayEvent>;
 }
 
 /** One attempt that is about to be paid. */

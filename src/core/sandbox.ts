@@ -84,6 +84,8 @@ export interface ExecRequest {
   readonly timeoutMs: number;
   /** A name of the caller's by which the next gateway can take the command up again (`rejoin`). Nobody else's. */
   readonly key?: string;
+  /** Whoever takes the command up again can read its standard input again from any byte. Without it a cut input makes it `lost`. */
+  readonly inputKept?: boolean;
   /** With a terminal of its own: all output is stdout then. Only where the supervisor is resident. */
   readonly terminal?: ExecTerminal;
 }
@@ -94,6 +96,8 @@ export interface ExecHandle {
   readonly output: AsyncIterable<{ readonly stream: "stdout" | "stderr"; readonly data: Uint8Array }>;
   /** Settles after the last byte of output; never rejects. */
   readonly exit: Promise<ExecExit>;
+  /** Of a command that was taken up again while its standard input went on: writing goes on from this byte, up to `end`. */
+  readonly inputFrom?: number;
   /** Resolves when the bytes are on their way. Rejects with `unavailable` when the command is gone. */
   write(data: Uint8Array): Promise<void>;
   /** Ends standard input. */
@@ -121,6 +125,40 @@ export interface SandboxHint {
   readonly id: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly action: string;
+}
+
+/** An image that is to be made: a base and packages from its own package manager. */
+export interface ImageBuild {
+  /** Name of the image. */
+  readonly ref: string;
+  /** Id of the image that it is built upon. */
+  readonly base: string;
+  readonly packages: readonly string[];
+  /** Of the container that builds: beige.dev/kind is ImageBuild, beige.dev/uid who began it. Not the image's. */
+  readonly labels: Readonly<Record<string, string>>;
+  readonly network: "default" | "none";
+  readonly proxy?: string;
+  /** It ends itself after this, whoever is there. */
+  readonly limitMs: number;
+}
+
+/** A build as the engine shows it; `startedAt` RFC 3339. */
+export type BuildSeen = { readonly id: string; readonly startedAt?: string } & (
+  | { readonly state: "created" }
+  | { readonly state: "done" }
+  | { readonly state: "running"; readonly doing: string }
+  | { readonly state: "failed"; readonly message: string }
+);
+
+/** Makes images in containers of their own, which outlive the gateway: each step can be taken by any later one. */
+export interface ImageBuilds {
+  /** Begins it; one that has begun, also another gateway's, is a success. Refusals of the engine show as `failed`. */
+  begin(build: ImageBuild, signal?: AbortSignal): Promise<void>;
+  seen(ref: string, signal?: AbortSignal): Promise<BuildSeen | undefined>;
+  /** Names the image of a build that is done, and removes its container. */
+  finish(ref: string, signal?: AbortSignal): Promise<void>;
+  /** Removes an image, unless a container has it. */
+  drop(ref: string, signal?: AbortSignal): Promise<void>;
 }
 
 /**
@@ -155,6 +193,8 @@ export interface Sandbox {
   checks?(id: string, signal?: AbortSignal): Promise<readonly SandboxCheck[]>;
   /** What the host of this container cannot give to any, in a few words each; as last seen, empty before. */
   lacks?(id: string): readonly string[];
+  /** Absent where sandboxes have no images that could be built. */
+  readonly builds?: ImageBuilds;
   /** Last lines of the container's own log, and what its PID 1 said. */
   logs(id: string, lines: number, signal?: AbortSignal): Promise<string>;
   /** Calls `hint` until aborted; reconnects by itself, and calls `relist` after each (re)connect and `down` when the engine stops answering. */

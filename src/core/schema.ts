@@ -41,6 +41,8 @@ export interface Schema {
   readonly "x-beige-quantity"?: "bytes" | "cores";
   /** Owned and replaced as a whole, such as a reference. */
   readonly "x-beige-atomic"?: true;
+  /** A write that does not name the field leaves it as it is stored, whatever the default is now. */
+  readonly "x-beige-keeps"?: true;
   /** A reference to a secret: literals are refused. */
   readonly "x-beige-secret"?: true;
   /** {file: PATH} stands for the file's text. */

@@ -5,6 +5,7 @@ import type { Intent } from "./kind.ts";
 import type { PluginManifest } from "./plugin.ts";
 import type { Agent, Plugin, Provider, Schedule } from "./resource.ts";
 import type { Sandbox } from "./sandbox.ts";
+import type { Seats, Warm } from "./seat.ts";
 import type { Stacks, Trees } from "./source.ts";
 import type { TurnRequest } from "./turn.ts";
 import type { PluginSource, Secret } from "../../schemas/types.ts";
@@ -58,6 +59,14 @@ export interface FolderSeen {
   readonly gid: number;
 }
 
+/** How much of the disk a folder takes, as it was found by the last look. */
+export interface DiskUse {
+  readonly bytes: number;
+  readonly entries: number;
+  /** False where something was left out: it is at least as much. */
+  readonly whole: boolean;
+}
+
 /** Host folders that agents own. */
 export interface Workspaces {
   seen(path: string): Promise<FolderSeen>;
@@ -65,6 +74,8 @@ export interface Workspaces {
   create(path: string, owner: { readonly uid: number; readonly gid: number }): Promise<void>;
   /** What is left on the filesystem of a folder that is there; undefined when it cannot be told. */
   room?(path: string): Promise<{ readonly freeBytes: number; readonly freeFiles: number } | undefined>;
+  /** What the folder took when it was last measured, which is done at a low pace; undefined before. Never follows links. */
+  used?(path: string, limitBytes: number): DiskUse | undefined;
   /** Removes the folder and all in it without following links. */
   remove(path: string): Promise<void>;
   /** Gives a folder of the gateway's own, and all in it, to another sandbox's user: a retained workspace to the next agent of its name. Never follows links. Absent where the gateway is not root. */
@@ -92,6 +103,10 @@ export interface Kits {
 /** The agents' sockets: one listener an agent, which is the agent's identity. */
 export interface Sockets {
   seen(uid: string): { readonly listening: boolean; readonly hellos: readonly string[] };
+  /**
+   * Makes ready that the listeners of a seat become the agent's; what is answered does it, at once. Who is connected stays so.
+   */
+  lend?(seat: string, agent: AgentId, owner: { readonly uid: number; readonly gid: number }): Promise<() => void>;
   /** Listens on run/UID10/gateway.sock, owned by the sandbox's user. Idempotent. */
   open(agent: AgentId, owner: { readonly uid: number; readonly gid: number }): Promise<void>;
   close(uid: string): Promise<void>;
@@ -169,6 +184,8 @@ export interface AgentState {
   /** Lets the object have this user, of a container that it takes over. False when it is another's, or not one that sandboxes have. */
   takeUser(uid: string, user: { readonly uid: number; readonly gid: number }): boolean;
   setIntent(uid: string, intent: Intent | undefined): void;
+  /** Places that were made before their agents. */
+  readonly seats?: Seats;
 }
 
 export interface Firing {
@@ -222,6 +239,8 @@ export interface World {
   readonly turns: Turns;
   readonly trees: Trees;
   readonly stacks: Stacks;
+  /** Sandboxes that were started before their agents. */
+  readonly warm?: Warm;
 }
 
 /** The world without what the engine itself brings. */
@@ -234,6 +253,7 @@ export interface Directory {
   agents(): readonly Agent[];
   provider(name: string): Provider | undefined;
   plugin(name: string): Plugin | undefined;
+  plugins(): readonly Plugin[];
   schedule(namespace: string, name: string): Schedule | undefined;
 }
 

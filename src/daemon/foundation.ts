@@ -1,5 +1,6 @@
 // What everything else in the daemon stands on: secrets, records, and the store with its lock.
 import { join } from "node:path";
+import { bwrapShelf } from "../../sandbox/bwrap/shelf.ts";
 import { isKept } from "../../sandbox/resident/kept.ts";
 import { createAudit } from "../adapters/audit.ts";
 import { systemClock } from "../adapters/clock.ts";
@@ -39,7 +40,7 @@ export function foundation(options: DaemonOptions, version: string) {
   const log = createLog({ file: join(logs, "gateway.log"), stderr: options.foreground, redact });
   const store = openStore({ home, clock: systemClock, random: systemRandom, log });
   const { metrics, watch } = metricsOf(store);
-  const goesOn = (call: string): boolean => isKept(store.shelf, call);
+  const goesOn = (call: string): boolean => isKept(store.shelf, call) || isKept(bwrapShelf(store.shelf), call);
   // The store's lock makes this process the only writer of the chains.
   const chain = (name: string) =>
     metered(createAudit({ path: join(logs, `${name}.jsonl`), clock: systemClock, redact, log, closeOpen: true, goesOn }), name, metrics);

@@ -3,10 +3,12 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { createBackends } from "../../sandbox/backends.ts";
 import { createBwrap } from "../../sandbox/bwrap.ts";
+import { bwrapShelf } from "../../sandbox/bwrap/shelf.ts";
 import { createDocker } from "../../sandbox/docker.ts";
 import { guestPath } from "../../sandbox/guest.ts";
 import { REJOIN_MS } from "../../sandbox/resident.ts";
 import { systemClock } from "../adapters/clock.ts";
+import { createWorkspaces } from "../adapters/disk.ts";
 import { createOutward } from "../adapters/egress.ts";
 import { createPi } from "../adapters/pi.ts";
 import { systemRandom } from "../adapters/random.ts";
@@ -15,6 +17,7 @@ import { createRelay } from "../adapters/relay.ts";
 import type { ApiDeps } from "../api/deps.ts";
 import { BeigeError } from "../core/errors.ts";
 import type { Agent } from "../core/resource.ts";
+import type { SeatOf } from "../core/seat.ts";
 import type { Snapshots } from "../core/snapshot.ts";
 import type { Sandbox, SandboxCheck } from "../core/sandbox.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -30,6 +33,8 @@ import { createSockets } from "../gateway/sockets.ts";
 import { coreToolSchemas } from "../gateway/tools.ts";
 import { createTurns } from "../gateway/turns.ts";
 import { outOfMemory } from "./accounts.ts";
+import { defaultBackend } from "./backend.ts";
+import { diskOf } from "./disk.ts";
 import type { DaemonOptions, Foundation } from "./foundation.ts";
 
 /** A turn waits no longer for the snapshot that its session begins with. */
@@ -49,9 +54,14 @@ function nextEpoch(shelf: Foundation["store"]["shelf"]): number {
 }
 
 /** What a session may do to the workspace can be undone, where the manifest asks for that. */
-async function beforeSession(home: string, snapshots: Snapshots, agent: Agent, session: string): Promise<void> {
+async function beforeSession(
+  where: { readonly home: string; readonly seatOf: SeatOf },
+  snapshots: Snapshots,
+  agent: Agent,
+  session: string,
+): Promise<void> {
   if (agent.spec.workspace.snapshot !== "session") return;
-  const place = { agent: agent.metadata, workspace: workspaceOf(home, agent) };
+  const place = { agent: agent.metadata, workspace: workspaceOf(where, agent) };
   await snapshots.create(place, { cause: "session", note: `before session ${session}` }, AbortSignal.timeout(SNAPSHOT_MS));
 }
 
@@ -61,28 +71,40 @@ async function checksOf(sandbox: Sandbox, id: string | undefined, signal: AbortS
   return sandbox.checks(id, signal);
 }
 
-/** A store without agents is one that will have them. */
-const needsDocker = (agents: readonly Agent[]): boolean =>
-  agents.length === 0 || agents.some(({ spec }) => spec.sandbox.backend !== "bwrap");
+/** A store without agents is one that will have them, where new ones go. */
+const needsDocker = (agents: readonly Agent[], env: DaemonOptions["env"]): boolean =>
+  agents.length === 0 ? defaultBackend(env) === "docker" : agents.some(({ spec }) => spec.sandbox.backend !== "bwrap");
 
 /** `engine` is asked late, since it is made from this. */
 export function traffic(base: Foundation, options: DaemonOptions, engine: () => Engine) {
   const { home, log, store, secrets, audit, redact } = base;
   const clock = systemClock;
   const random = systemRandom;
+  const seatOf = store.agents.seats.of;
+  const workspaces = createWorkspaces(clock, home);
   const supervisor = { guest: guestPath(), epoch: nextEpoch(store.shelf), clock, log };
   const kept = { shelf: store.shelf, folder: join(home, "commands") };
   const sandbox = createBackends({
     docker: createDocker({ socketPath: options.engine, kept, ...supervisor }),
-    bwrap: createBwrap({ home, ...supervisor }),
-    needsDocker: () => needsDocker(store.directory.agents()),
+    bwrap: createBwrap({ home, kept: { shelf: bwrapShelf(store.shelf), folder: join(home, "commands-bwrap") }, ...supervisor }),
+    needsDocker: () => needsDocker(store.directory.agents(), options.env),
   });
   const changed = (name: string): void => engine().wake({ kind: "Plugin", namespace: "", name });
-  const plugins = createPluginHost({ home, builtins: BUILTINS, host: () => base.host.policy(), secrets, log, clock, onChange: changed });
+  const plugins = createPluginHost({
+    home,
+    builtins: BUILTINS,
+    host: () => base.host.policy(),
+    secrets,
+    log,
+    clock,
+    wanted: () => store.directory.plugins(),
+    onChange: changed,
+  });
   const hooks = createHooks({ plugins, clock, log, redact });
   const { directory, shelf } = store;
   const egress = createEgress({
     home,
+    seatOf,
     directory,
     host: () => base.host.policy(),
     network: createOutward({ home, clock }),
@@ -92,10 +114,11 @@ export function traffic(base: Foundation, options: DaemonOptions, engine: () => 
     random,
     log,
   });
-  const { call, rejoin, calls, tokens, rouser } = createCalls({
+  const { call, rejoin, calls, tokens, rouser, backgrounds } = createCalls({
     directory,
     audit,
     left: audit.left,
+    shelf,
     plugins,
     hooks,
     sandbox,
@@ -104,7 +127,9 @@ export function traffic(base: Foundation, options: DaemonOptions, engine: () => 
     clock,
     random,
     log,
-    environment: egress.environment,
+    // Of a sandbox that was made before its agent nothing inside says the name.
+    environment: (agent) => ({ ...egress.environment(agent), BEIGE_AGENT: agent.metadata.name }),
+    disk: diskOf(workspaces, (uid) => engine().wakeUid(uid)),
     wake: (uid) => engine().wakeUid(uid),
     onMemory: (name) => outOfMemory(store, log, name),
     onIdle: (uid) => engine().nudgeUid(uid),
@@ -118,7 +143,7 @@ export function traffic(base: Foundation, options: DaemonOptions, engine: () => 
     // There is an agent now: its first conversation will not wait for the loop to be loaded, nor hold others up by it.
     clock.after(WARM_MS, () => void pi.warm());
   };
-  const sockets = egress.sockets(createSockets({ home, call, tokens, clock, log, onHello }));
+  const sockets = egress.sockets(createSockets({ home, seatOf, call, tokens, clock, log, onHello }));
   const echo = createEcho(clock);
   const limiter = createLimiter(clock);
   const llm = (api: string) => (api === "echo" ? echo : pi.llm);
@@ -141,7 +166,7 @@ export function traffic(base: Foundation, options: DaemonOptions, engine: () => 
   const packageOf = (agent: Parameters<typeof plugins.tool>[0], tool: string): string | undefined => plugins.tool(agent, tool)?.plugin;
   const copies = createSnapshots({ home, clock });
   const doors = createTurns({
-    onFresh: (agent, session) => beforeSession(home, copies, agent, session),
+    onFresh: (agent, session) => beforeSession({ home, seatOf }, copies, agent, session),
     directory,
     chat,
     call,
@@ -172,6 +197,6 @@ export function traffic(base: Foundation, options: DaemonOptions, engine: () => 
     return doors.turn(request, signal);
   };
   const checks: ApiDeps["checks"] = (uid, signal) => checksOf(sandbox, store.agents.active(uid), signal);
-  const snapshots = createSnapshotDesk({ home, snapshots: copies, directory, calls, sessions: doors.sessions, clock });
-  return { checks, snapshots, road: chat, egress, sandbox, plugins, call, calls, sockets, ...doors, turn };
+  const snapshots = createSnapshotDesk({ home, seatOf, snapshots: copies, directory, calls, sessions: doors.sessions, clock });
+  return { checks, snapshots, workspaces, road: chat, egress, sandbox, plugins, call, calls, sockets, ...doors, turn, backgrounds };
 }

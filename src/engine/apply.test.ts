@@ -83,7 +83,7 @@ test("a dry run shows the same plan and touches nothing", async () => {
   rig = await createRig();
   const dry = await applied(rig, [file("a.yaml", box("a"))], { dryRun: true });
   expect(dry.plan?.objects).toMatchObject([
-    { verb: "create", actions: ["create box a", "start box a"], fields: expect.arrayContaining([{ path: "size", after: 1 }]) },
+    { verb: "create", actions: ["create box a", "start box a"], fields: expect.arrayContaining([{ path: "size", after: 1, impact: "update" }]) },
   ]);
   expect(rig.toy.things.size).toBe(0);
   expect(rig.engine.list("Box", {}).items).toEqual([]);
@@ -95,8 +95,8 @@ test("changed fields are updated in place, or replaced where they force it", asy
   await applied(rig, [file("a.yaml", box("a"), box("b"))]);
   const a = await applied(rig, [file("a.yaml", box("a", { size: 2 }), box("b", { size: 1, color: "red" }))]);
   expect(a.plan?.objects.map((o) => [o.verb, o.fields])).toEqual([
-    ["update", [{ path: "size", before: 1, after: 2 }]],
-    ["replace", [{ path: "color", before: "beige", after: "red", forces: true }]],
+    ["update", [{ path: "size", before: 1, after: 2, impact: "update" }]],
+    ["replace", [{ path: "color", before: "beige", after: "red", forces: true, impact: "replace" }]],
   ]);
   expect([...rig.toy.things.values()].map((t) => [t.size, t.color])).toEqual(
     expect.arrayContaining([

@@ -1,5 +1,5 @@
 // Apply: the whole set is read, checked and planned, stored in one transaction, and followed until it is Ready.
-import type { ApplyEnd, ApplyEvent, ApplyRequest } from "../core/control.ts";
+import { changesNothing, type ApplyEnd, type ApplyEvent, type ApplyRequest } from "../core/control.ts";
 import { asBeigeError, BeigeError, ERRORS } from "../core/errors.ts";
 import { condition, refKey, refName, refOf, type Ref } from "../core/resource.ts";
 import { MAX_PROBLEMS } from "../core/documents.ts";
@@ -61,12 +61,12 @@ function followedOf(set: PlannedSet): readonly Followed[] {
 }
 
 function resultOf(set: PlannedSet, following: Following | undefined, request: ApplyRequest): ApplyEnd {
-  const { summary, objects } = set.plan;
-  const { unchanged } = summary;
+  const { objects } = set.plan;
+  const unchanged = objects.filter(changesNothing).length;
   const states = following?.states();
   const failed = [...(states?.values() ?? [])].filter((s) => s.state === "failed");
   const open = [...(states?.values() ?? [])].filter((s) => s.state === "working" || s.state === "waiting");
-  const changed = new Set(objects.filter((o) => o.verb !== "unchanged").map((o) => refKey(o.ref)));
+  const changed = new Set(objects.filter((o) => !changesNothing(o)).map((o) => refKey(o.ref)));
   const applied = changed.size - failed.filter((s) => changed.has(refKey(s.ref))).length;
   const counts = { applied, unchanged, failed: failed.length };
   const base = `applied ${applied}, unchanged ${unchanged}`;
@@ -110,7 +110,7 @@ async function* run(deps: ApplyDeps, request: ApplyRequest, signal: AbortSignal)
   const pace = createPace(deps.clock);
   if (!SET_NAME.test(request.set))
     throw new BeigeError("invalid", "the name of the set is not valid", { hint: "lower-case letters, digits, '-' and '.', at most 63" });
-  const read = await readSet(request.files, deps.language, pace);
+  const read = await readSet(request.files, deps.language, pace, deps.store.objects.get);
   if (read.problems.length > 0) throw new BeigeError("invalid", "the manifests are not valid", { problems: read.problems });
   if (read.needFiles.length > 0) {
     yield { type: "needFiles", files: read.needFiles };
@@ -127,6 +127,8 @@ async function* run(deps: ApplyDeps, request: ApplyRequest, signal: AbortSignal)
   };
   let set = await planSet(deps, asked, read.wanted, pace);
   refuseVariables(deps, request, set);
+  const { warnings } = set.stage;
+  if (warnings.length > 0) yield { type: "warnings", problems: warnings };
   for (let tries = 1; ; tries++) {
     yield { type: "plan", plan: request.detail === true ? await detailed(deps.store, set, pace) : set.plan };
     if (request.expect !== undefined) refuseStale(request.expect, await basisOf(deps.store, set, pace));

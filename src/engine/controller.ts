@@ -2,9 +2,10 @@
 import { isDeepStrictEqual } from "node:util";
 import { asBeigeError, BeigeError, ERRORS } from "../core/errors.ts";
 import type { AnyKind, Plan, Verdict, View, Want } from "../core/kind.ts";
-import { condition, refKey, refName, type Ref, type Resource } from "../core/resource.ts";
+import { condition, refKey, refName, refOf, type Ref, type Resource } from "../core/resource.ts";
 import type { World } from "../core/world.ts";
 import { act, limited } from "./act.ts";
+import { deadlineOf, OVERDUE, waitsFor, type Blocked } from "./deletion.ts";
 import { findingOf, nextStatus, type Finding } from "./status.ts";
 import { wantedDigest } from "./interest.ts";
 import type { Store } from "./store.ts";
@@ -63,9 +64,18 @@ export async function look(
 
 const isGone = (kind: AnyKind, plan: Plan): boolean => plan.actions.length === 0 && (plan.gone ?? kind.finalizer === undefined);
 
+/** What keeps an object that is to go, when taking it down failed. */
+function blockedBy(error: BeigeError, plan: Plan | undefined): Blocked {
+  const { message } = error;
+  const what = plan === undefined ? "" : waitsFor(plan);
+  const unseen = plan === undefined && error.code === "unavailable";
+  const hint = error.hint ?? (unseen ? "start the container engine (beige doctor), and it goes on by itself" : undefined);
+  return { what: what === "" ? message : `${what}: ${message}`, ...(hint === undefined ? {} : { hint }) };
+}
+
 /** What an error of a look or an act means to the status. */
-function findingOfError(error: BeigeError, acting: boolean): Finding {
-  const kept = { degraded: "as before", suspended: "as before" } as const;
+function findingOfError(error: BeigeError, acting: boolean, plan: Plan | undefined): Finding {
+  const kept = { degraded: "as before", suspended: "as before", blocked: blockedBy(error, acting ? plan : undefined) } as const;
   const { message } = error;
   if (error.code === "unavailable") {
     return { ready: "unknown", reason: "EngineUnreachable", message, progressing: { reason: "EngineUnreachable", message }, ...kept };
@@ -107,6 +117,24 @@ export function createPass(deps: ControllerDeps): Pass {
     // Most passes find what the last one found.
     if (isDeepStrictEqual(status, now.status)) return;
     store.objects.write([{ type: "put", object: { ...now, status } }], "quick");
+    tellOverdue(now);
+  }
+
+  /** An event, once, when a deletion has passed its deadline. */
+  function tellOverdue(before: Resource): void {
+    const after = store.objects.get(refOf(before));
+    const now = after === undefined ? undefined : condition(after, "Deleting");
+    if (now?.reason !== OVERDUE || condition(before, "Deleting")?.reason === OVERDUE) return;
+    store.events.record({ ref: refOf(before), uid: before.metadata.uid, type: "Warning", reason: "Deleting", message: now.message });
+  }
+
+  /** What is on its way out is looked at when its deadline passes, too. */
+  function untilDeadline(object: Resource | undefined, verdict: Verdict): Verdict {
+    const deadline = object === undefined ? undefined : deadlineOf(object);
+    const leftMs = deadline === undefined ? 0 : deadline - world.clock.now();
+    // A failing pass comes again soon enough.
+    if (leftMs <= 0 || verdict.next === "retry") return verdict;
+    return verdict.next === "settled" ? { next: "wait", ms: leftMs } : { ...verdict, ms: Math.min(leftMs, verdict.ms ?? leftMs) };
   }
 
   /** An event when something is at rest and worse than before. */
@@ -160,7 +188,7 @@ export function createPass(deps: ControllerDeps): Pass {
       if (signal.aborted) return { object, error };
       if (error.code === "internal") world.log.error("a pass failed", { object: refKey(ref), error: error.stack ?? error.message });
       if (object !== undefined) {
-        writeStatus(ref, object, findingOfError(error, acting));
+        writeStatus(ref, object, findingOfError(error, acting, last));
         if (!acting && error.code === "unavailable") {
           store.events.record({ ref, uid: object.metadata.uid, type: "Warning", reason: "Unreachable", message: error.message });
         }
@@ -181,7 +209,7 @@ export function createPass(deps: ControllerDeps): Pass {
     const before = store.objects.get(ref);
     writeStatus(ref, object, findingOf(plan));
     tellTurns(ref, before);
-    return { ...about, state: "done", plan, verdict: verdictOfPlan(plan) };
+    return { ...about, state: "done", plan, verdict: untilDeadline(object, verdictOfPlan(plan)) };
   }
 
   return async (ref, signal) => {
@@ -190,7 +218,12 @@ export function createPass(deps: ControllerDeps): Pass {
     const found = await converge(kind, ref, signal);
     const told: Report =
       "error" in found
-        ? { ...target(ref, found.object), state: "done", error: found.error, verdict: verdictOfError(found.error) }
+        ? {
+            ...target(ref, found.object),
+            state: "done",
+            error: found.error,
+            verdict: untilDeadline(found.object, verdictOfError(found.error)),
+          }
         : finish(kind, ref, found);
     report(told);
     return told.verdict ?? { next: "settled" };

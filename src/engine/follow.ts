@@ -33,6 +33,7 @@ export function stateOf(
   if (plan === undefined) return { state: "working", reason: "Working", message: "" };
   const why = { reason: plan.reason, message: plan.message };
   if (plan.actions.length > 0) return { state: "working", ...why };
+  if (plan.held !== undefined && plan.ready === true) return { state: "ready", reason: plan.reason, message: plan.held.until };
   if (plan.ready === true || plan.suspended === true) return { state: "ready", ...why };
   if (plan.wait?.on?.some(failed) === true) return { state: "failed", ...why };
   return { state: underWay(plan) ? "waiting" : "failed", ...why };

@@ -1,6 +1,7 @@
 // Who is looked at again when an object changes: those that refer to it, and those whose plan waits for it.
 import type { AnyKind } from "../core/kind.ts";
 import { condition, refKey, refOf, type Ref, type Resource } from "../core/resource.ts";
+import { needsOf } from "./needs.ts";
 
 export interface Interest {
   /** Keeps the references of an object that is wanted. */
@@ -34,7 +35,7 @@ export function createInterest(kinds: ReadonlyMap<string, AnyKind>): Interest {
   const waits = createLinks();
   return {
     refers(object) {
-      const needs = kinds.get(object.kind)?.needs(object) ?? [];
+      const needs = needsOf(kinds, object);
       references.set(
         refKey(refOf(object)),
         needs.map((need) => refKey(need.ref)),

@@ -6,6 +6,7 @@ import type { AnyKind, Need, View } from "../core/kind.ts";
 import { refName, type Ref, type Resource } from "../core/resource.ts";
 import { schemaSet, type Schemas } from "../core/schema.ts";
 import { suggest } from "../core/text.ts";
+import { needsOf } from "./needs.ts";
 
 export interface Language {
   readonly kinds: ReadonlyMap<string, AnyKind>;
@@ -22,7 +23,7 @@ export function createLanguage(list: readonly AnyKind[]): Language {
   return {
     kinds,
     schemas: schemaSet(list.map((kind) => kind.schema)),
-    needs: (object) => kinds.get(object.kind)?.needs(object) ?? [],
+    needs: (object) => needsOf(kinds, object),
     check: (object, view) => kinds.get(object.kind)?.check?.(object, view) ?? [],
     kind(name) {
       const kind = kinds.get(name);

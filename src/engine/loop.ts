@@ -6,6 +6,7 @@ import { LABEL, type SandboxHint } from "../core/sandbox.ts";
 import type { Clock, Log, Random, World } from "../core/world.ts";
 import { createPass, type Report } from "./controller.ts";
 import { findOrphans } from "./orphans.ts";
+import { needsOf } from "./needs.ts";
 import { createPace } from "./pace.ts";
 import { createQueue } from "./queue.ts";
 import type { Store } from "./store.ts";
@@ -106,7 +107,7 @@ export function createLoop(deps: LoopDeps): Loop {
   }
 
   function hinted({ id, labels }: SandboxHint): void {
-    const object = objects.byUid(labels[LABEL.uid] ?? "");
+    const object = objects.byUid(store.agents.seats.holder(labels[LABEL.uid] ?? "") ?? labels[LABEL.uid] ?? "");
     // One that was taken over from a lost store serves like any other.
     if (labels[LABEL.store] !== store.id && (object === undefined || store.agents.active(object.metadata.uid) !== id)) return;
     const ref = object === undefined ? labelled(labels) : refOf(object);
@@ -148,7 +149,7 @@ export function createLoop(deps: LoopDeps): Loop {
       first = "scanning";
       objects.subscribe((rows) => rows.forEach((row) => waker.changed(row)));
       await waker.remember(objects.list(), createPace(clock));
-      const { ordered } = order(objects.list(), (object) => kinds.get(object.kind)?.needs(object) ?? []);
+      const { ordered } = order(objects.list(), (object) => needsOf(kinds, object));
       const keys = [...ordered.map(refOf), ...(await orphans())].map(refKey);
       for (const key of keys) owed.add(key);
       first = "running";

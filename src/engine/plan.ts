@@ -46,17 +46,21 @@ function verbOf(input: PlanInput, plan: Plan | undefined, fields: readonly Field
   if (input.before === undefined) return actions.some((a) => a.impact === "adopt") ? "adopt" : "create";
   if (input.handover === true) return "handover";
   if (actions.some((a) => a.impact === "replace")) return "replace";
+  if (plan?.held !== undefined) return "replace-later";
   // Bookkeeping of the gateway itself is nobody's change.
   const told = actions.some((a) => a.quiet !== true);
   return told || fields.length > 0 || drift.length > 0 ? "update" : "unchanged";
 }
 
-const whyOf = (plan: Plan | undefined, fields: readonly FieldChange[]): readonly Why[] => [
-  ...new Set<Why>([
+function whyOf(plan: Plan | undefined, fields: readonly FieldChange[]): readonly Why[] {
+  const why = new Set<Why>([
     ...(fields.length > 0 ? (["spec"] as const) : []),
     ...(plan?.actions ?? []).filter((a) => a.quiet !== true).map((a) => a.why),
-  ]),
-];
+    ...(plan?.held === undefined ? [] : [plan.held.why]),
+  ]);
+  // Some drift is only told: nothing is done about it.
+  return why.size === 0 && (plan?.drift ?? []).length > 0 ? ["drift"] : [...why];
+}
 
 /** Never throws: a world that does not answer is said in the plan. */
 export async function planObject(deps: PlanDeps, input: PlanInput): Promise<Planned> {
@@ -77,7 +81,8 @@ export async function planObject(deps: PlanDeps, input: PlanInput): Promise<Plan
     message = asBeigeError(error).message;
   }
   const fields = input.deleting === true ? [] : fieldsOf(language, input);
-  const forces = plan?.actions.flatMap((a) => a.fields ?? []).find((f) => f.forces === true)?.path;
+  const held = input.deleting === true ? undefined : plan?.held;
+  const forces = [...(plan?.actions.flatMap((a) => a.fields ?? []) ?? []), ...(held?.fields ?? [])].find((f) => f.forces === true)?.path;
   const sessions = input.before === undefined ? 0 : world.sessions.open(after.metadata.uid);
   return {
     object: {
@@ -88,6 +93,7 @@ export async function planObject(deps: PlanDeps, input: PlanInput): Promise<Plan
       drift: plan?.drift ?? [],
       actions: (plan?.actions ?? []).filter((a) => a.quiet !== true).map((a) => a.summary),
       ...(forces === undefined ? {} : { forces }),
+      ...(held === undefined ? {} : { held }),
       ...(sessions === 0 ? {} : { sessions }),
       ...(message === "" ? {} : { message }),
     },

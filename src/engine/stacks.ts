@@ -68,7 +68,7 @@ export function createStacks(deps: StacksDeps): Stacks {
     const pace = createPace(deps.clock);
     const bad = broken.get(request.source);
     if (bad?.key === request.key) return { answer: bad.answer };
-    const read = await readSet(request.files, deps.language, pace);
+    const read = await readSet(request.files, deps.language, pace, store.objects.get);
     const problems = [...read.problems, ...needed(read.needFiles), ...forbidden(deps, request, read.wanted)].slice(0, MAX_PROBLEMS);
     if (problems.length > 0) {
       const answer = { state: "problems", problems } as const;

@@ -1,6 +1,7 @@
 // Conditions of an object from what its plan said: pure, and the only maker of a status.
 import type { FieldChange, Plan } from "../core/kind.ts";
 import type { Condition, ConditionType, Resource, Status } from "../core/resource.ts";
+import { deleting, waitsFor, type Blocked } from "./deletion.ts";
 
 /** What one pass found out. */
 export interface Finding {
@@ -17,6 +18,8 @@ export interface Finding {
   readonly suspended?: boolean | "as before";
   /** Absent keeps the condition. */
   readonly lacks?: readonly string[];
+  /** What keeps an object that is to go. */
+  readonly blocked?: Blocked;
 }
 
 /** Longest message of a condition, in characters. */
@@ -57,6 +60,7 @@ export function findingOf(plan: Plan): Finding {
     ...(plan.degraded === undefined ? {} : { degraded: plan.degraded }),
     suspended: plan.suspended ?? false,
     ...(plan.lacks === undefined ? {} : { lacks: plan.lacks }),
+    blocked: { what: waitsFor(plan) },
   };
 }
 
@@ -94,14 +98,14 @@ function wantedConditions(finding: Finding, before: (type: ConditionType) => Con
 export function nextStatus(object: Resource, finding: Finding, now: number): Status {
   const old = new Map((object.status?.conditions ?? []).map((c) => [c.type, c]));
   const { generation } = object.metadata;
-  const conditions = wantedConditions(finding, (type) => old.get(type)).flatMap((wanted): Condition[] => {
-    if (wanted === undefined) return [];
-    const before = old.get(wanted.type);
-    const lastTransitionTime = before?.status === wanted.status ? before.lastTransitionTime : new Date(now).toISOString();
-    const message = wanted.message.length > MESSAGE_MAX ? `${wanted.message.slice(0, MESSAGE_MAX - 1)}…` : wanted.message;
-    return [
-      { type: wanted.type, status: wanted.status, reason: wanted.reason, message, lastTransitionTime, observedGeneration: generation },
-    ];
+  const wanted = [...wantedConditions(finding, (type) => old.get(type)), deleting(object, finding.blocked, now)];
+  const conditions = wanted.flatMap((one): Condition[] => {
+    if (one === undefined) return [];
+    const { type, status, reason } = one;
+    const before = old.get(type);
+    const lastTransitionTime = before?.status === status ? before.lastTransitionTime : new Date(now).toISOString();
+    const message = one.message.length > MESSAGE_MAX ? `${one.message.slice(0, MESSAGE_MAX - 1)}…` : one.message;
+    return [{ type, status, reason, message, lastTransitionTime, observedGeneration: generation }];
   });
   const observed = finding.observed ?? object.status?.observed;
   return { observedGeneration: generation, conditions, ...(observed === undefined ? {} : { observed }) };

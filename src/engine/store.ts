@@ -17,7 +17,7 @@ import { createShelf } from "./store/shelf.ts";
 export interface Store {
   /** Identifies this store on the container engine. */
   readonly id: string;
-  readonly agents: AgentState;
+  readonly agents: AgentState & Pick<AgentRows, "seats">;
   readonly firings: Firings;
   readonly directory: Directory;
   readonly shelf: Shelf;

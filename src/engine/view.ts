@@ -6,7 +6,7 @@ import type { HostPolicy } from "../../schemas/types.ts";
 import type { Store } from "./store.ts";
 
 export interface ViewDeps {
-  readonly store: Pick<Store, "id" | "objects">;
+  readonly store: Pick<Store, "id" | "objects" | "agents">;
   readonly host: () => HostPolicy;
   /** Absolute path of BEIGE_HOME. */
   readonly home: string;
@@ -31,6 +31,7 @@ export function createView({ store, host, home, defaultHome, clock }: ViewDeps):
     list: objects.list,
     origin: objects.origin,
     host: host(),
+    seatOf: store.agents.seats.of,
   };
 }
 

@@ -4,9 +4,9 @@ import { applyJsonPatch, mergePatch, sameSpec } from "../core/diff.ts";
 import { refIn } from "../core/documents.ts";
 import { BeigeError, type Problem } from "../core/errors.ts";
 import { unknownReferences } from "../core/graph.ts";
-import { normaliseSpec, withoutServerFields } from "../core/normalise.ts";
+import { keepSpec, normaliseSpec, withoutServerFields } from "../core/normalise.ts";
 import { applyOwned, updateOwned, type Owned } from "../core/ownership.ts";
-import { refKey, refName, type Ref, type Resource } from "../core/resource.ts";
+import { refKey, refName, refOf, type Ref, type Resource } from "../core/resource.ts";
 import { isObject } from "../core/schema.ts";
 import { validateObject } from "../core/validate.ts";
 import type { World } from "../core/world.ts";
@@ -15,8 +15,10 @@ import type { StageDeps } from "./apply/stage.ts";
 import { recordDeed, variableProblems } from "./asked.ts";
 import { refuseTaking } from "./guarded.ts";
 import { beingDeleted, notFound } from "./language.ts";
+import { ownsThrough, withLastApplied } from "./lastapplied.ts";
 import { birthUid, changedObject, newObject, sameObject, type Content } from "./object.ts";
 import { writtenOwners } from "./owners.ts";
+import { checkTogether, keptText, ratchet } from "./ratchet.ts";
 import { overlaid } from "./view.ts";
 
 type Body = Readonly<Record<string, unknown>>;
@@ -75,9 +77,12 @@ const named = (value: unknown, ref: Ref): unknown => {
   return { ...value, metadata };
 };
 
-interface Prepared {
+interface Changed {
   readonly before?: Resource;
   readonly after: Resource;
+}
+
+interface Prepared extends Changed {
   readonly warnings: readonly string[];
 }
 
@@ -104,18 +109,25 @@ function wantedValue({ ref, op, body }: WriteRequest, before: Resource | undefin
   return { value: withoutServerFields(mergePatch(userPart(before), withoutServerFields(body))), ...from };
 }
 
-/** Throws `invalid` when the body is for another object. */
-function checkIdentity(value: unknown, ref: Ref, deps: StageDeps): void {
-  const problems = validateObject(value, deps.language.schemas).map((p): Problem => ({
+/**
+ * Throws `invalid` when the body is for another object, or is wrong in what it changes. Answers what was wrong before and
+ * stays: a schema that has become stricter locks nobody out of the rest of an object.
+ */
+function checkIdentity(value: unknown, ref: Ref, deps: StageDeps, before: Resource | undefined): readonly Problem[] {
+  const { schemas } = deps.language;
+  const problems = validateObject(value, schemas).map((p): Problem => ({
     message: p.message,
     path: p.path,
     object: `${ref.kind}/${ref.name}`,
     ...(p.hint === undefined ? {} : { hint: p.hint }),
   }));
-  if (problems.length > 0) refuse(problems, ref);
-  const own = refIn(value, deps.language.schemas);
-  if (own !== undefined && refKey(own) === refKey(ref)) return;
-  refuse(
+  const stored = before === undefined ? undefined : userPart(before);
+  const sides = { kind: ref.kind, before: stored, after: value, schemas };
+  const { refused, kept } = ratchet(problems, { ...sides, of: "fields", old: () => validateObject(stored, schemas) });
+  if (refused.length > 0) refuse(refused, ref);
+  const own = refIn(value, schemas);
+  if (own !== undefined && refKey(own) === refKey(ref)) return kept;
+  return refuse(
     [{ message: `the object is for ${own === undefined ? "nobody" : refName(own)}, not for ${refName(ref)}`, path: "/metadata/name" }],
     ref,
   );
@@ -129,13 +141,16 @@ function contentOf(deps: StageDeps, request: WriteRequest, value: unknown, befor
   const managedFields = before?.metadata.managedFields ?? [];
   const sent = ownedOf(value);
   if (request.op !== "apply") {
-    const after = { ...sent, spec: normaliseSpec(ref.kind, sent.spec, schemas) };
+    const after = { ...sent, spec: normaliseSpec(ref.kind, keepSpec(ref.kind, sent.spec, before?.spec, schemas), schemas) };
     const was = before === undefined ? {} : { before };
     const owners = updateOwned({ kind: ref.kind, ...was, after, sent, managedFields, manager, time, schemas });
     return { spec: after.spec, ...(sent.metadata as Pick<Content, "labels" | "annotations">), managedFields: owners };
   }
   const live = before === undefined ? {} : { live: before };
-  const done = applyOwned({ kind: ref.kind, ...live, managedFields, manager, applied: sent, force, time, schemas });
+  const asked = { kind: ref.kind, ...live, managedFields, manager, applied: sent, time, schemas };
+  const first = applyOwned({ ...asked, force });
+  const taken = !force && first.conflicts.length > 0 && ownsThrough({ manager, live: before, schemas }, first.conflicts);
+  const done = taken ? { ...applyOwned({ ...asked, force: true }), conflicts: [] } : first;
   if (!force && done.conflicts.length > 0) {
     const problems = done.conflicts.map((c) => ({
       message: `conflict with "${c.manager}" using beige.dev/v1`,
@@ -145,19 +160,27 @@ function contentOf(deps: StageDeps, request: WriteRequest, value: unknown, befor
     const text = done.conflicts.map((c) => `${c.path} is owned by ${c.manager}`).join("; ");
     throw new BeigeError("conflict", `${refName(ref)}: ${text}`, { problems, hint: "force the write to take the fields" });
   }
-  return { spec: normaliseSpec(ref.kind, done.merged.spec, schemas), ...done.merged.metadata, managedFields: done.managedFields };
+  const { labels, annotations } = done.merged.metadata;
+  const noted = withLastApplied(annotations, { manager, applied: value });
+  const metadata = { ...(labels === undefined ? {} : { labels }), ...(noted === undefined ? {} : { annotations: noted }) };
+  return { spec: normaliseSpec(ref.kind, done.merged.spec, schemas), ...metadata, managedFields: done.managedFields };
 }
 
-function checked(deps: StageDeps, after: Resource, ref: Ref): readonly string[] {
+function checked(deps: StageDeps, { before, after }: Changed, old: readonly Problem[]): readonly string[] {
   const { language } = deps;
   const view = overlaid(deps.view(), { put: [{ object: after }], removed: [] });
-  const problems = language.check(after, view);
-  if (problems.length > 0) refuse(problems, ref);
+  const { refused, kept } = checkTogether(
+    language,
+    { ...(before === undefined ? {} : { before }), after, old },
+    { before: deps.view(), after: view },
+  );
+  if (refused.length > 0) refuse(refused, refOf(after));
   // A reference may come to life later: the object waits for it.
-  return unknownReferences([after], language.needs, (to) => view.get(to) !== undefined).map((p) => p.message);
+  const unknown = unknownReferences([after], language.needs, (to) => view.get(to) !== undefined).map((p) => p.message);
+  return [...new Set([...[...old, ...kept].map(keptText), ...unknown])];
 }
 
-function refuseVariables(deps: StageDeps, { by, ref }: WriteRequest, change: Pick<Prepared, "before" | "after">): void {
+function refuseVariables(deps: StageDeps, { by, ref }: WriteRequest, change: Changed): void {
   const problems = variableProblems(deps.language, by, change);
   if (problems.length > 0) refuse(problems, ref);
 }
@@ -173,9 +196,9 @@ function prepare(deps: StageDeps, request: WriteRequest): Prepared {
   const { value, from } = wantedValue(request, before);
   // An apply names just the fields that its manager wants: it is whole together with what is there.
   const partial = op === "apply" && before !== undefined;
-  checkIdentity(partial ? mergePatch(userPart(before), value) : value, ref, deps);
+  const whole = checkIdentity(partial ? mergePatch(userPart(before), value) : value, ref, deps, before);
   const content = contentOf(deps, request, value, from);
-  if (partial) checkIdentity(userPart(changedObject(before, content, false)), ref, deps);
+  const old = partial ? checkIdentity(userPart(changedObject(before, content, false)), ref, deps, before) : whole;
   if (!request.force) refuseTaking(ref, before?.metadata.managedFields ?? [], content.managedFields);
   if (before === undefined) {
     const birth = {
@@ -185,12 +208,12 @@ function prepare(deps: StageDeps, request: WriteRequest): Prepared {
     };
     const after = newObject(ref, content, birth);
     refuseVariables(deps, request, { after });
-    return { after, warnings: checked(deps, after, ref) };
+    return { after, warnings: checked(deps, { after }, []) };
   }
   const after = changedObject(before, content, sameSpec(ref.kind, before.spec, content.spec, deps.language.schemas));
   if (after.metadata.generation !== before.metadata.generation && before.metadata.deletionTimestamp !== undefined) throw beingDeleted(ref);
   refuseVariables(deps, request, { before, after });
-  return { before, after, warnings: checked(deps, after, ref) };
+  return { before, after, warnings: checked(deps, { before, after }, old) };
 }
 
 type Written = Awaited<ReturnType<Control["write"]>>;

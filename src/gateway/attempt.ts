@@ -60,8 +60,14 @@ const refused = (error: unknown): AttemptEnd => {
   };
 };
 
+interface Opened {
+  readonly flow: Flow;
+  /** Of a relay, which has made the request ready while the disk was waited for. */
+  readonly source?: Source;
+}
+
 /** Everything that is paid, recorded and allowed before a byte leaves. */
-async function opened(deps: AttemptDeps, attempt: Attempt): Promise<Flow | AttemptEnd> {
+async function opened(deps: AttemptDeps, attempt: Attempt, own: AbortSignal): Promise<Opened | AttemptEnd> {
   const { row, provider, model, wire, spend } = attempt;
   try {
     const target = await targetOf(deps.secrets, provider, model);
@@ -69,12 +75,19 @@ async function opened(deps: AttemptDeps, attempt: Attempt): Promise<Flow | Attem
     const { bytes, output } = attempt.weight();
     const guess = { input: inputTokens(bytes), output };
     await reserve(deps, attempt, { ...spend, provider: target.provider, model: model.id, ...reserved(guess, model.cost) });
-    await deps.audit.begin(spend.call, row).catch((error: unknown) => {
-      deps.ledger.settle(spend.call, NO_USAGE, "failed");
-      throw error;
-    });
     const kind = wire === undefined ? undefined : wire.stream ? "stream" : "whole";
-    return newFlow(target, kind, { guess, nowMs: deps.clock.now() });
+    const flow = newFlow(target, kind, { guess, nowMs: deps.clock.now() });
+    const recorded = deps.audit.begin(spend.call, row).then(
+      // Before the relay hears of it: what is not given up by now may have left.
+      () => void (flow.sent = wire !== undefined && deps.relay !== undefined && !own.aborted),
+      (error: unknown) => {
+        deps.ledger.settle(spend.call, NO_USAGE, "failed");
+        throw error;
+      },
+    );
+    const source = wire && deps.relay?.send(target, { ...wire, after: recorded }, own)[Symbol.asyncIterator]();
+    await recorded;
+    return { flow, ...(source === undefined ? {} : { source }) };
   } catch (error) {
     return refused(error);
   }
@@ -89,9 +102,8 @@ async function reserve(deps: AttemptDeps, { row }: Attempt, spend: Spend): Promi
   }
 }
 
-interface Running {
+interface Running extends Opened {
   readonly attempt: Attempt;
-  readonly flow: Flow;
   readonly slot: Slot;
   /** Ends the exchange with the provider. */
   readonly own: AbortController;
@@ -114,10 +126,10 @@ async function entered(deps: AttemptDeps, attempt: Attempt, life: AbortSignal): 
   life.addEventListener("abort", leave, { once: true });
   try {
     life.throwIfAborted();
-    const flow = await opened(deps, attempt);
-    if (!("end" in flow)) return { attempt, flow, slot, own, release };
+    const found = await opened(deps, attempt, own.signal);
+    if (!("end" in found)) return { attempt, ...found, slot, own, release };
     release();
-    return flow;
+    return found;
   } catch (error) {
     release();
     throw error;
@@ -134,11 +146,11 @@ export async function* runAttempt(deps: AttemptDeps, attempt: Attempt, life: Abo
     flow.late = true;
     own.abort(new BeigeError("timeout", "the answer takes too long"));
   });
-  let source: Source | undefined;
+  let { source } = run;
   let end: AttemptEnd | undefined;
   try {
     life.throwIfAborted();
-    source = sourceOf(deps, run);
+    source ??= spoken(deps, run);
     const veil = veilOf(flow.target);
     while (true) {
       const raw = await heard(source, life);
@@ -173,10 +185,9 @@ function takeIn(deps: AttemptDeps, flow: Flow, event: ChatEvent | RelayEvent | E
 
 type Source = AsyncIterator<ChatEvent | RelayEvent>;
 
-function sourceOf(deps: AttemptDeps, { attempt, flow, own }: Running): Source {
-  const { relay } = deps;
+/** In our own words, by a client of the provider's. */
+function spoken(deps: AttemptDeps, { attempt, flow, own }: Running): Source {
   flow.sent = true;
-  if (attempt.wire !== undefined && relay !== undefined) return relay.send(flow.target, attempt.wire, own.signal)[Symbol.asyncIterator]();
   return untilAborted(deps.llm(flow.target.api).stream(flow.target, attempt.context(), attempt.options, own.signal), own.signal);
 }
 

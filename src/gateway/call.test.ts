@@ -31,7 +31,7 @@ const agentOf = (name: string, spec: object = {}): Agent =>
   ({
     kind: "Agent",
     metadata: { name, namespace: "default", uid: `uid-${name}` },
-    spec: { coreTools: [...CORE_TOOLS], tools: ["memo"], plugins: {}, suspend: false, ...spec },
+    spec: { coreTools: [...CORE_TOOLS], tools: ["memo"], plugins: {}, suspend: false, sandbox: { resources: {} }, ...spec },
   }) as unknown as Agent;
 
 beforeEach(() => {

@@ -7,7 +7,9 @@ import type { ToolRequestInput } from "../core/plugin.ts";
 import { decide, type Permission } from "../core/policy.ts";
 import { type Agent, nsName } from "../core/resource.ts";
 import type { Sandbox } from "../core/sandbox.ts";
-import type { AgentState, Calls, Clock, Directory, Log, Random, Secrets } from "../core/world.ts";
+import type { AgentState, Calls, Clock, Directory, DiskUse, Log, Random, Secrets, Shelf } from "../core/world.ts";
+import { type Backgrounds, createBackgrounds } from "./backgrounds.ts";
+import { refusedForRoom } from "./full.ts";
 import { inScope, principalName } from "../core/who.ts";
 import { messageOf } from "./deadline.ts";
 import { runHandler } from "./handlers.ts";
@@ -17,7 +19,7 @@ import { perform } from "./perform.ts";
 import type { Plugins } from "./plugins.ts";
 import { createRejoin, MODEL_BYTES_MAX } from "./rejoin.ts";
 import { type Rouser, createRouser } from "./rouse.ts";
-import { createRunningCalls, type RunningCalls } from "./running.ts";
+import { createRunningCalls, type Job, type RunningCalls } from "./running.ts";
 import { createTokens, type Tokens } from "./tokens.ts";
 import { auditArgs, runCoreTool } from "./tools.ts";
 
@@ -29,6 +31,8 @@ export interface CallDeps {
   readonly sandbox: Pick<Sandbox, "exec" | "rejoin">;
   /** Calls of the process before that may go on. */
   readonly left?: LeftCalls;
+  /** Where commands are written down that go on behind their answers. */
+  readonly shelf?: Shelf;
   readonly agents: Pick<AgentState, "active">;
   readonly secrets: Pick<Secrets, "redact">;
   readonly clock: Clock;
@@ -36,6 +40,8 @@ export interface CallDeps {
   readonly log: Log;
   /** Variables of an agent's commands that its manifest does not name. */
   readonly environment?: (agent: Agent) => Readonly<Record<string, string>>;
+  /** What an agent's workspace takes of the disk, where its manifest limits that. */
+  readonly disk?: (agent: Agent) => DiskUse | undefined;
   /** Has the agent looked at now: its sandbox is needed. */
   readonly wake?: (uid: string) => void;
   /** A command of the agent of that name ran out of memory. */
@@ -117,11 +123,15 @@ async function guard(deps: CallDeps, passing: Passing): Promise<string | undefin
 interface Inner {
   readonly tokens: Tokens;
   readonly rouser: Rouser;
+  readonly backgrounds: Backgrounds;
 }
 
-async function runCore(deps: CallDeps, { tokens, rouser }: Inner, passing: Passing, signal: AbortSignal): Promise<ToolOutcome> {
+async function runCore(deps: CallDeps, inner: Inner, passing: Passing, { signal, cut }: Job): Promise<ToolOutcome> {
+  const { tokens, rouser, backgrounds } = inner;
   const { request, id } = passing;
   const { uid } = request.agent;
+  const noRoom = refusedForRoom(passing.agent, deps.disk?.(passing.agent), request);
+  if (noRoom !== undefined) return failure(noRoom);
   const container = await rouser.container(passing.agent, signal);
   if (!isCoreTool(request.tool) || !("params" in request.input)) throw new BeigeError("internal", `${request.tool} is no core tool`);
   const token = tokens.mint({
@@ -137,7 +147,17 @@ async function runCore(deps: CallDeps, { tokens, rouser }: Inner, passing: Passi
   const kept = onCommand === undefined ? {} : { keep: (timeoutMs: number) => onCommand({ call: id, container, timeoutMs }) };
   const env = deps.environment?.(passing.agent) ?? {};
   const context = { call: id, token, env, capBytes, clock: deps.clock, inside: insideOf(deps.sandbox, container), ...sitting, ...kept };
-  return runCoreTool(request.tool, request.input.params, context, signal).finally(() => tokens.drop(token));
+  const background = { enter: () => backgrounds.enter({ uid, call: id, container }), cut, stopped: backgrounds.stopped };
+  const drop = (): void => tokens.drop(token);
+  try {
+    const outcome = await runCoreTool(request.tool, request.input.params, { ...context, background }, signal);
+    if (outcome.later === undefined) drop();
+    else void outcome.later.finally(drop);
+    return outcome;
+  } catch (thrown) {
+    drop();
+    throw thrown;
+  }
 }
 
 async function runPlugin(deps: CallDeps, passing: Passing, allowed: Allowed, signal: AbortSignal): Promise<ToolOutcome> {
@@ -182,6 +202,7 @@ export function createCalls(deps: CallDeps): CallDoor {
   const tokens = createTokens(deps.random);
   const running: RunningCalls = createRunningCalls({ clock: deps.clock, onIdle: deps.onIdle ?? (() => undefined) });
   const rouser = createRouser(deps, running);
+  const backgrounds = createBackgrounds(deps, running);
   const call: CallTool = async (request, signal) => {
     const id = deps.random.uuid();
     let { passing, permission } = look(deps, id, request);
@@ -202,17 +223,21 @@ export function createCalls(deps: CallDeps): CallDoor {
     const allowed = permission;
     const job = running.enter(uid, signal);
     if (job === undefined) return unrun(id, failure("too many calls of this agent run already, retry", 75));
+    let later: Promise<unknown> | undefined;
     try {
       const refusal = await guard(deps, passing);
       if (refusal !== undefined) return await deny(deps, passing, refusal);
-      const run = (): Promise<ToolOutcome> =>
-        allowed.kind === "core_tool"
-          ? runCore(deps, { tokens, rouser }, passing, job.signal)
-          : runPlugin(deps, passing, allowed, job.signal);
+      const run = async (): Promise<ToolOutcome> => {
+        if (allowed.kind !== "core_tool") return runPlugin(deps, passing, allowed, job.signal);
+        const outcome = await runCore(deps, { tokens, rouser, backgrounds }, passing, job);
+        ({ later } = outcome);
+        return outcome;
+      };
       return await perform(deps, { ...passing, run }, job.signal);
     } finally {
-      job.leave();
+      if (later === undefined) job.leave();
+      else void later.finally(() => job.leave());
     }
   };
-  return { call, rejoin: createRejoin(deps, running), calls: running, tokens, rouser };
+  return { call, rejoin: createRejoin(deps, running), calls: running, tokens, rouser, backgrounds };
 }

@@ -6,7 +6,8 @@ import type { RoadRequest } from "../core/road.ts";
 import type { Agent, Provider } from "../core/resource.ts";
 import type { Clock } from "../core/world.ts";
 import { NO_USAGE } from "../core/usage.ts";
-import { createChat, type Chat, type ChatHooks } from "./chat.ts";
+import { createChat, type Chat } from "./chat.ts";
+import type { ChatHooks } from "./release.ts";
 import { createEcho } from "./echo.ts";
 import { createLimiter } from "./limiter.ts";
 
@@ -414,6 +415,44 @@ test("observers hear of answers and of a switched model, and cannot disturb", as
     ["answer", "hi", "b"],
     ["switch", "a/m", "b/m"],
   ]);
+});
+
+const texts = (events: readonly ChatEvent[]): string[] => events.flatMap((event) => ("delta" in event ? [event.delta] : []));
+
+test("a hook that reads answers has each whole before anybody else, and its text is what is heard and told", async () => {
+  const [seen, heard]: [string[], string[]] = [[], []];
+  const hooks: Partial<ChatHooks> = {
+    holds: () => true,
+    preResponse: ({ text }) => (seen.push(text), Promise.resolve({ text: text.replace("4711", "***") })),
+    postResponse: ({ text }) => Promise.resolve(void heard.push(text)),
+  };
+  const at = rig({ a: () => done("a", "key 4711") }, { hooks });
+  const events = await at.run();
+  expect([seen, heard, texts(events)]).toEqual([["key 4711"], ["key ***"], ["key ***"]]);
+  expect(events.map(({ type }) => type)).toEqual(["start", "text_start", "text_delta", "text_end", "done"]);
+  expect(events.at(-1)).toMatchObject({ message: { content: [{ type: "text", text: "key ***" }] } });
+  expect(JSON.stringify(events)).not.toContain("4711");
+});
+
+test("an answer that a hook withholds reaches nobody, is paid, and is on the record", async () => {
+  const hooks: Partial<ChatHooks> = { holds: () => true, preResponse: () => Promise.resolve({ deny: "it tells too much" }) };
+  const at = rig({ a: () => done("a", "key 4711") }, { hooks });
+  const events = await at.run();
+  expect(failureOf(events)).toMatchObject({ code: "denied", message: "answer withheld: it tells too much" });
+  expect(JSON.stringify(events)).not.toContain("4711");
+  expect(at.audit.rows.map(({ phase, outcome }) => [phase, outcome])).toEqual([
+    ["begin", undefined],
+    ["end", "ok"],
+    ["denied", undefined],
+  ]);
+});
+
+test("of an answer that is cut nobody gets what no hook has read", async () => {
+  const cut = [{ type: "text_delta", contentIndex: 0, delta: "key 47" } as const, error({ message: "cut" })];
+  const at = rig({ a: () => cut }, { hooks: { holds: () => true, preResponse: ({ text }) => Promise.resolve({ text }) } });
+  const events = await at.run();
+  expect(failureOf(events)).toMatchObject({ partial: true });
+  expect(JSON.stringify(events)).not.toContain("key 47");
 });
 
 test("an override goes first when it is the agent's own, and is refused when it is not", async () => {

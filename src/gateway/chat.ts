@@ -1,11 +1,9 @@
 // The one road of every LLM request: hooks, models in order with fallback, one stream of events that never throws.
 import { asBeigeError, BeigeError } from "../core/errors.ts";
-import { answerText } from "../core/draft.ts";
 import { jsonBytes } from "../core/estimate.ts";
 import { afterFailure, nextStep, pauseMs, startFallback, without, type Fallback } from "../core/fallback.ts";
 import { judge } from "../core/health.ts";
-import type { AssistantMessage, ChatContext, ChatEvent, ChatFailure } from "../core/chat.ts";
-import type { Hooks } from "../core/plugin.ts";
+import type { ChatContext, ChatEvent, ChatFailure } from "../core/chat.ts";
 import type { RoadEvent, RoadRequest, RunRoad, WireRequest } from "../core/road.ts";
 import type { Providers, Random, Shelf } from "../core/world.ts";
 import { admit, agentName, rowOf, type Admitted, type Gates } from "./admit.ts";
@@ -15,14 +13,9 @@ import { createHealth, type HealthBook } from "./health.ts";
 import { cappedWire, clamped, longestAnswer, type Candidate } from "./models.ts";
 import { lastUserText, withLastUserText } from "./prompt.ts";
 import { exhausted, refusal, stopped, thrown } from "./refusal.ts";
+import { afterwards, eventsOf, released, type ChatHooks, type Whole } from "./release.ts";
 
 export type Chat = RunRoad & { readonly providers: Providers };
-
-/** What chat needs of the plugins; each runner is bounded in time by whoever provides it. */
-export interface ChatHooks extends Required<Pick<Hooks, "prePrompt" | "postResponse" | "modelSwitched">> {
-  /** Whether any hook reads or changes the text of an agent's requests and answers: then bytes are translated. Absent: as if. */
-  readonly reads?: (agent: string) => boolean;
-}
 
 export interface ChatDeps extends AttemptDeps, Gates {
   readonly hooks: ChatHooks;
@@ -82,6 +75,7 @@ async function* road(asked: Asked, signal: AbortSignal): AsyncGenerator<RoadEven
       let step = await events.next();
       try {
         for (; step.done !== true; step = await events.next()) {
+          if (trip.held) continue;
           if (first) yield started;
           first = false;
           if (step.value.type !== "start") yield step.value;
@@ -89,9 +83,10 @@ async function* road(asked: Asked, signal: AbortSignal): AsyncGenerator<RoadEven
       } finally {
         if (step.done !== true) await left(events);
       }
-      const last = concluded(trip, next, step.value);
+      const last = await finished(trip, next, concluded(trip, next, step.value));
       if (last === undefined) continue;
       if (first && last.type === "done") yield started;
+      if (trip.held && last.type === "done") yield* eventsOf(last.message);
       asked.told = true;
       yield last;
       return;
@@ -109,6 +104,8 @@ const left = (events: AsyncGenerator<Shown, AttemptEnd>): Promise<unknown> =>
 
 /** A request under way. */
 interface Trip extends Asked, Admitted {
+  /** Hooks read the whole answer before anybody gets a piece of it. */
+  readonly held: boolean;
   /** Absent where the text must be read, and for providers of another format. */
   readonly wire?: WireRequest;
   readonly context: () => ChatContext;
@@ -133,6 +130,7 @@ async function prepared(asked: Asked): Promise<Trip> {
   return {
     ...asked,
     ...admitted,
+    held: request.agent !== undefined && deps.hooks.holds?.() === true,
     ...(wire === undefined ? {} : { wire }),
     context: contextOf,
     bytes: (asWire) => (asWire ? weight.wire() : weight.context()),
@@ -244,14 +242,15 @@ function attemptOf({ deps, request, context, bytes }: Trip, { provider, model, w
   };
 }
 
+type Last = ChatEvent & { readonly type: "done" | "error" };
+
 /** The last event, or nothing while somebody else may answer. */
-function concluded(trip: Trip, next: Next, end: AttemptEnd): (ChatEvent & { readonly type: "done" | "error" }) | undefined {
+function concluded(trip: Trip, next: Next, end: AttemptEnd): Last | undefined {
   const { deps, health } = trip;
   const { provider, model } = next;
   const { name } = provider.metadata;
   if (end.end === "answered") {
     health.answered(name, model.id);
-    afterwards(trip, next, end.message);
     return { type: "done", message: end.message };
   }
   const { failure } = end;
@@ -277,15 +276,14 @@ function concluded(trip: Trip, next: Next, end: AttemptEnd): (ChatEvent & { read
 const untold = ({ wire, models }: Trip, next: Next, { code }: ChatFailure): boolean =>
   wire !== undefined && next.wire === undefined && code === "invalid" && models.some(({ provider }) => provider.spec.api === wire.api);
 
-/** Observers: never waited for, never heard of. */
-function afterwards({ deps, request, models }: Trip, next: Next, message: AssistantMessage): void {
-  if (request.agent === undefined) return;
-  const { session } = request;
-  const who = { agent: agentName(request), ...(session === undefined ? {} : { session }) };
-  const quiet = (error: unknown): void => deps.log.warn("hook failed", { error: deps.secrets.redact(String(error)) });
+/** What the hooks make of an answer; nobody gets what is left of one that was cut before they read it. */
+async function finished(trip: Trip, next: Next, last: Last | undefined): Promise<Last | undefined> {
+  const { deps, request, held } = trip;
+  if (last === undefined || request.agent === undefined) return last;
+  if (last.type === "error") return held ? { ...last, message: { ...last.message, content: [] } } : last;
   const name = ({ provider, model }: Candidate): string => `${provider.metadata.name}/${model.id}`;
-  const [from, to] = [name(at(models, 0)), name(next)];
-  if (next.wire === undefined)
-    deps.hooks.postResponse({ ...who, text: answerText(message), provider: message.provider, model: message.model }).catch(quiet);
-  if (from !== to) deps.hooks.modelSwitched({ ...who, from, to }).catch(quiet);
+  const whole: Whole = { deps, request, first: name(at(trip.models, 0)), used: name(next), wire: next.wire !== undefined };
+  const out = held ? await released(whole, last.message) : last;
+  if (out.type === "done") afterwards(whole, out.message);
+  return out.type === "done" ? out : refusal(trip, out.failure);
 }

@@ -15,6 +15,7 @@ import {
 import { asBeigeError, BeigeError } from "../core/errors.ts";
 import { egressPath, socketFolder } from "../core/paths.ts";
 import type { Agent } from "../core/resource.ts";
+import { socketUid } from "../core/seat.ts";
 import type { Sockets } from "../core/world.ts";
 import { createDoor, type Door } from "./egress/door.ts";
 import type { EgressDeps } from "./egress/network.ts";
@@ -38,7 +39,7 @@ export interface Egress {
   running(uid: string): number;
 }
 
-const bundlePath = (home: string, uid: string): string => `${socketFolder(home, uid)}/${BUNDLE}`;
+const bundlePath = (deps: EgressDeps, uid: string): string => `${socketFolder(deps.home, socketUid(uid, deps.seatOf))}/${BUNDLE}`;
 
 async function judge(deps: EgressDeps, id: AgentId, text: string): Promise<EgressVerdict> {
   const target = parseTarget(text, 443);
@@ -76,17 +77,17 @@ export function createEgress(deps: EgressDeps): Egress {
       listener.end();
       await closed;
     }
-    await dropSocket(egressPath(deps.home, uid));
+    await dropSocket(egressPath(deps.home, socketUid(uid, deps.seatOf)));
   };
 
-  const open = async (agent: AgentId, owner: Owner): Promise<void> => {
-    const path = egressPath(deps.home, agent.uid);
+  const open = async (agent: AgentId, owner: Owner, at = socketUid(agent.uid, deps.seatOf)): Promise<void> => {
+    const path = egressPath(deps.home, at);
     const had = listeners.get(agent.uid);
     const there = await lstat(path).catch(() => undefined);
     if (had?.server.listening === true && there?.ino === had.ino) return;
     if (had !== undefined) await shut(agent.uid);
     checkLength(path);
-    await makeFolder(socketFolder(deps.home, agent.uid));
+    await makeFolder(socketFolder(deps.home, at));
     await clear(path);
     const door = createDoor(deps, traffic, agent);
     listeners.set(agent.uid, { ...door, ino: await listen(door.server, path, owner) });
@@ -104,9 +105,16 @@ export function createEgress(deps: EgressDeps): Egress {
         await open(agent, owner);
         await inner.open(agent, owner);
       },
+      // The way out is made anew, for the agent: nothing of a seat ever went by it.
+      async lend(seat, agent, owner) {
+        await shut(seat);
+        await open(agent, owner, seat);
+        if (inner.lend === undefined) throw new BeigeError("internal", "these sockets are not lent");
+        return inner.lend(seat, agent, owner);
+      },
       async close(uid) {
         await shut(uid);
-        await rm(bundlePath(deps.home, uid), { force: true });
+        await rm(bundlePath(deps, uid), { force: true });
         await inner.close(uid);
       },
       async closeAll() {
@@ -116,7 +124,7 @@ export function createEgress(deps: EgressDeps): Egress {
     }),
     environment(agent) {
       const { sandbox } = agent.spec;
-      if (needsBundle(sandbox.network)) deps.network.writeBundle(bundlePath(deps.home, agent.metadata.uid));
+      if (needsBundle(sandbox.network)) deps.network.writeBundle(bundlePath(deps, agent.metadata.uid));
       return egressEnvironment(sandbox);
     },
     test: (agent, text) => judge(deps, agent, text),

@@ -1,14 +1,15 @@
 // Runs a shell command inside the sandbox.
-import type { CallStreams } from "../core/call.ts";
+import type { CallStreams, CallTerminal } from "../core/call.ts";
 import type { ExecHandle } from "../core/sandbox.ts";
 import type { Clock } from "../core/world.ts";
-import { endOf, type Inside, type ToolOutcome } from "./inside.ts";
+import { endOf, failure, type Inside, type ToolOutcome } from "./inside.ts";
 import { HeadAndTail, WholeFile } from "./output.ts";
 
 export interface ExecParams {
   readonly command: string;
   readonly timeoutMs: number;
   readonly cwd: string;
+  readonly stdin?: Uint8Array;
 }
 
 export interface ExecContext {
@@ -26,19 +27,37 @@ export interface ExecContext {
 
 export const EXEC_DEFAULT_MS = 120_000;
 export const EXEC_MAX_MS = 3_600_000;
+/** Somebody at a terminal thinks, eats and sleeps; whoever leaves ends the command anyway. */
+const TERMINAL_MS = 24 * 3_600_000;
 
 export async function exec(inside: Inside, params: ExecParams, context: ExecContext, signal: AbortSignal): Promise<ToolOutcome> {
-  const { command, timeoutMs, cwd } = params;
+  const { command, cwd } = params;
+  const terminal = context.streams?.terminal;
+  const timeoutMs = terminal === undefined ? params.timeoutMs : TERMINAL_MS;
   context.keep?.(timeoutMs);
   const key = context.keep === undefined ? {} : { key: context.call };
-  const handle = await inside.exec(
-    { command: ["sh", "-c", command], cwd, env: { ...context.env, BEIGE_CALL: context.token }, timeoutMs, ...key },
-    signal,
-  );
-  const closed = feed(handle, context.streams?.input);
-  // Somebody may sit at a command's input beyond its end.
-  const sent = context.streams?.input === undefined ? closed : undefined;
+  const env = { ...context.env, BEIGE_CALL: context.token, ...(terminal !== undefined && { TERM: terminal.term }) };
+  const size = terminal === undefined ? {} : { terminal: { rows: terminal.rows, columns: terminal.columns } };
+  const handle = await inside.exec({ command: ["sh", "-c", command], cwd, env, timeoutMs, ...key, ...size }, signal);
+  if (terminal !== undefined && !follow(handle, terminal)) return failure(NO_TERMINAL, 2);
+  const closed = feed(handle, context.streams?.input ?? inputOf(params.stdin));
+  // Somebody may sit at a command's input beyond its end; a text need not be read to its own.
+  const sent = context.streams?.input === undefined && params.stdin === undefined ? closed : undefined;
   return collect(handle, { ...context, inside, timeoutMs, ...(sent === undefined ? {} : { sent }) });
+}
+
+const INPUT_CHUNK = 64 * 1024;
+
+const NO_TERMINAL = "this sandbox is of an older beige and has no terminals: beige rollout restart agent/NAME makes a new one";
+
+/** False where the backend knows no terminals: the command is ended, since it would run without what it needs. */
+function follow(handle: ExecHandle, terminal: CallTerminal): boolean {
+  if (handle.resize === undefined) {
+    handle.kill();
+    return false;
+  }
+  terminal.onSize((size) => handle.resize?.(size));
+  return true;
 }
 
 export interface Collecting extends Pick<ExecContext, "call" | "capBytes" | "clock" | "streams"> {
@@ -71,7 +90,7 @@ export async function collect(handle: ExecHandle, context: Collecting): Promise<
 }
 
 /** Without an input nothing is sent: a command that reads ends instead of waiting. A command that is gone takes no more. */
-async function feed(handle: ExecHandle, input: AsyncIterable<Uint8Array> = nothing()): Promise<void> {
+export async function feed(handle: ExecHandle, input: AsyncIterable<Uint8Array>): Promise<void> {
   try {
     for await (const data of input) await handle.write(data);
     await handle.end();
@@ -80,4 +99,7 @@ async function feed(handle: ExecHandle, input: AsyncIterable<Uint8Array> = nothi
   }
 }
 
-async function* nothing(): AsyncIterable<Uint8Array> {}
+/** Text that was there from the start, in parts; or nothing. */
+export async function* inputOf(text: Uint8Array = new Uint8Array()): AsyncIterable<Uint8Array> {
+  for (let at = 0; at < text.length; at += INPUT_CHUNK) yield text.subarray(at, at + INPUT_CHUNK);
+}

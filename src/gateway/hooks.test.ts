@@ -47,6 +47,22 @@ test("an empty reason still denies", async () => {
   expect(await runner({ preToolCall: async () => ({ deny: "" }) }).guardCall(call)).toEqual({ deny: "denied" });
 });
 
+test("answers are changed by one plugin after the other, and one that fails, hangs or says nonsense withholds", async () => {
+  const input = { agent: "a", text: "key hunter22", thinking: "", toolCalls: [], provider: "p", model: "m" };
+  const hide: Hooks = { preResponse: async ({ text }) => ({ text: text.replace("hunter22", "***") }) };
+  const mark: Hooks = { preResponse: async ({ text }) => ({ text: `${text}!` }) };
+  expect(await runner(hide, { preResponse: async () => undefined }, mark).preResponse(input)).toEqual({ text: "key ***!" });
+  expect(await runner(hide, { preResponse: async () => ({ deny: "no" }) }, mark).preResponse(input)).toEqual({ deny: "no" });
+  for (const preResponse of [
+    async () => Promise.reject(new Error("gone")),
+    () => new Promise<never>(() => undefined),
+    async () => ({ text: 5 }) as never,
+    async () => ({ text: "x".repeat(4 * 1024 * 1024 + 1) }),
+  ])
+    expect(await runner({ preResponse }).preResponse(input)).toMatchObject({ deny: expect.stringContaining("preResponse of plugin p0") });
+  expect([runner().holds(), runner(hide).holds(), runner(hide).reads()]).toEqual([false, true, true]);
+});
+
 test("prompts are changed by one plugin after the other, and a failing one denies", async () => {
   const up: Hooks = { prePrompt: async ({ text }) => ({ text: text.toUpperCase() }) };
   const mark: Hooks = { prePrompt: async ({ text }) => ({ text: `${text}!` }) };

@@ -12,6 +12,7 @@ export interface HookDeps {
   readonly redact: (text: string) => string;
 }
 
+type Changed = { readonly deny: string } | { readonly text: string };
 type Input<K extends keyof Hooks> = Parameters<NonNullable<Hooks[K]>>[0];
 
 export interface HookRunner {
@@ -20,7 +21,11 @@ export interface HookRunner {
   /** Observers: nobody needs to wait for them, and they never reject. */
   observeCall(input: Input<"postToolCall">): Promise<void>;
   /** The text as the last transform left it. */
-  prePrompt(input: Input<"prePrompt">): Promise<{ readonly deny: string } | { readonly text: string }>;
+  prePrompt(input: Input<"prePrompt">): Promise<Changed>;
+  /** The same of an answer, before anybody has it. */
+  preResponse(input: Input<"preResponse">): Promise<Changed>;
+  /** Whether any hook wants whole answers before they are given away. */
+  holds(): boolean;
   /** Whether any hook reads or changes the text of requests and answers. */
   reads(): boolean;
   onToolStart(input: Input<"onToolStart">): Promise<void>;
@@ -40,6 +45,8 @@ const denied = (answer: unknown): string | undefined => {
   if (typeof deny !== "string") throw new BeigeError("invalid", "answered a denial without a reason");
   return deny === "" ? "denied" : deny;
 };
+
+const READS = ["prePrompt", "preResponse", "postResponse"] as const;
 
 type Say = (text: string) => string;
 type Guard = <T>(plugin: string, name: string, run: () => Promise<T>) => Promise<{ readonly value: T } | { readonly deny: string }>;
@@ -82,6 +89,23 @@ function observeOf(deps: HookDeps, say: Say): Observe {
   };
 }
 
+/** Asks one plugin after the other; each reads what the one before made of the text. */
+async function changed<K extends "prePrompt" | "preResponse">(deps: HookDeps, guard: Guard, name: K, input: Input<K>): Promise<Changed> {
+  let { text } = input;
+  for (const { plugin, hooks } of deps.plugins.hooks()) {
+    const hook = hooks[name] as ((input: Input<K>) => Promise<unknown>) | undefined;
+    if (hook === undefined) continue;
+    const answer = await guard(plugin, name, () => hook({ ...input, text }));
+    if ("deny" in answer) return answer;
+    const next = (answer.value as { text?: unknown } | undefined)?.text;
+    if (next === undefined) continue;
+    if (typeof next !== "string" || next.length > TEXT_MAX)
+      return { deny: `${name} of plugin ${plugin} answered no text of a size that can be` };
+    text = next;
+  }
+  return { text };
+}
+
 export function createHooks(deps: HookDeps): HookRunner {
   const say: Say = (text) => deps.redact(text).slice(0, REASON_MAX);
   const guard = guardOf(deps, say);
@@ -96,19 +120,10 @@ export function createHooks(deps: HookDeps): HookRunner {
       }
       return undefined;
     },
-    prePrompt: async (input) => {
-      let text = input.text;
-      for (const { plugin, hooks } of deps.plugins.hooks()) {
-        const hook = hooks.prePrompt;
-        if (hook === undefined) continue;
-        const answer = await guard(plugin, "prePrompt", () => hook({ ...input, text }));
-        if ("deny" in answer) return answer;
-        const next = (answer.value as { text?: unknown } | undefined)?.text;
-        if (typeof next === "string" && next.length <= TEXT_MAX) text = next;
-      }
-      return { text };
-    },
-    reads: () => deps.plugins.hooks().some(({ hooks }) => hooks.prePrompt !== undefined || hooks.postResponse !== undefined),
+    prePrompt: (input) => changed(deps, guard, "prePrompt", input),
+    preResponse: (input) => changed(deps, guard, "preResponse", input),
+    holds: () => deps.plugins.hooks().some(({ hooks }) => hooks.preResponse !== undefined),
+    reads: () => deps.plugins.hooks().some(({ hooks }) => READS.some((name) => hooks[name] !== undefined)),
     observeCall: (input) => observe("postToolCall", input),
     onToolStart: (input) => observe("onToolStart", input),
     postResponse: (input) => observe("postResponse", input),

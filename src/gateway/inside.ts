@@ -13,7 +13,19 @@ export const insideOf = (sandbox: Pick<Sandbox, "exec">, container: string): Ins
 });
 
 /** What a tool did, before it has a call id. */
-export type ToolOutcome = Omit<CallResult, "call" | "success">;
+export interface ToolOutcome extends Omit<CallResult, "call" | "success"> {
+  /** Bytes of output where it is not here. */
+  readonly outputBytes?: number;
+  /** The end of a command that had its answer when it began. */
+  readonly background?: boolean;
+  /** The real end of what goes on behind this answer. Never rejects; stays open when the gateway ends first. */
+  readonly later?: Promise<ToolOutcome>;
+}
+
+/** What came out of it: output as it is kept, and pictures. */
+export function bytesOf({ output, images = [], outputBytes }: ToolOutcome): number {
+  return outputBytes ?? images.reduce((sum, { data }) => sum + Buffer.byteLength(data, "base64"), output.length);
+}
 
 export const WORKSPACE = "/workspace";
 const GUEST = "/beige/tool-client";

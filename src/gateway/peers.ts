@@ -204,12 +204,13 @@ class Peer {
 
 export class Peers {
   readonly pace: Pace;
-  readonly #deps: PeerDeps;
+  /** Shared with every connection: whose they are may be settled later. */
+  readonly #deps: PeerDeps & { agent: AgentId };
   readonly #peers = new Set<Peer>();
   #busy = 0;
 
   constructor(deps: PeerDeps) {
-    this.#deps = deps;
+    this.#deps = { ...deps };
     this.pace = createPace(deps.clock);
   }
 
@@ -221,6 +222,11 @@ export class Peers {
       return;
     }
     this.#peers.add(new Peer(this.#deps, this, socket));
+  }
+
+  /** Every connection, those that are open too, is this agent's from now on. */
+  belongTo(agent: AgentId): void {
+    this.#deps.agent = agent;
   }
 
   /** Containers whose PID 1 is connected now. */

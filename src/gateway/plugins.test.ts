@@ -16,6 +16,7 @@ let builtins = "";
 let foreign = "";
 let plugins: Plugins;
 let logged: string[] = [];
+let wanted: Plugin[];
 let changed: string[] = [];
 const say = (message: string, fields?: object): void => void logged.push(`${message} ${JSON.stringify(fields ?? {})}`);
 const log: Log = { debug: say, info: say, warn: say, error: say };
@@ -33,8 +34,18 @@ beforeEach(() => {
   for (const each of [home, builtins, foreign]) mkdirSync(each);
   logged = [];
   changed = [];
+  wanted = [];
   const host = () => ({ secrets: [], paths: { mounts: [], workspaces: [], plugins: [foreign] } });
-  plugins = createPluginHost({ home, builtins, host, secrets, log, clock: systemClock, onChange: (name) => changed.push(name) });
+  plugins = createPluginHost({
+    home,
+    builtins,
+    host,
+    secrets,
+    log,
+    clock: systemClock,
+    wanted: () => wanted,
+    onChange: (name) => changed.push(name),
+  });
 });
 afterEach(async () => {
   await plugins.stop();
@@ -363,4 +374,16 @@ test("a guard in a process of its own decides, and when it dies nothing passes u
   expect(await ask(["ls"])).toMatchObject({ deny: expect.stringContaining("plugin g failed") });
   await plugins.unload("g");
   expect(await ask(["ls"])).toBeUndefined();
+});
+
+test("a guard that was there before is waited for while a gateway starts; one of a plugin that goes is not", async () => {
+  const before = (name: string, more: object = {}): Plugin =>
+    ({ metadata: { name, ...more }, status: { observed: { hooks: ["preToolCall", "postToolCall"] } } }) as unknown as Plugin;
+  wanted = [before("late"), before("leaving", { deletionTimestamp: "2026-01-01T00:00:00Z" })];
+  expect(plugins.hooks().map(({ plugin, hooks }) => [plugin, Object.keys(hooks)])).toEqual([["late", ["preToolCall"]]]);
+  const asked = plugins.hooks()[0]?.hooks.preToolCall?.({ agent: "a", tool: "exec", args: [], callId: "1" });
+  const refuses = code(`registrar.hooks({ preToolCall: async () => ({ deny: "no" }) });`);
+  lay(foreign, "late", refuses, { ...manifestOf("late"), provides: { hooks: ["preToolCall"] } });
+  await load("late", { path: "late" });
+  expect(await asked).toEqual({ deny: "no" });
 });

@@ -1,5 +1,4 @@
 // Keeps plugins: loads, replaces and unloads them, finds their tools and hooks. The failure of one is its own.
-import { BeigeError } from "../core/errors.ts";
 import { mergeConfig } from "../core/merge.ts";
 import type { Hooks, PluginManifest, ToolDefinition } from "../core/plugin.ts";
 import { decide } from "../core/policy.ts";
@@ -8,6 +7,7 @@ import type { Clock, Log, PluginHost, PluginSeen, Secrets } from "../core/world.
 import type { HostPolicy } from "../../schemas/types.ts";
 import { messageOf } from "./deadline.ts";
 import { lookAtPlugin } from "./plugins/folder.ts";
+import { failed, guardsOf, promised, type PluginHooks } from "./plugins/guards.ts";
 import { type Running, startPlugin } from "./plugins/run.ts";
 
 export interface PluginDeps {
@@ -18,6 +18,8 @@ export interface PluginDeps {
   readonly secrets: Pick<Secrets, "resolve" | "redact">;
   readonly log: Log;
   readonly clock: Clock;
+  /** The plugins that are wanted. */
+  readonly wanted: () => readonly Plugin[];
   /** A plugin's state changed without a load: its process ended. */
   readonly onChange?: (name: string) => void;
 }
@@ -27,12 +29,6 @@ export interface FoundTool {
   readonly definition: ToolDefinition;
   /** Plugin.spec.config with the agent's own merged over it. */
   readonly config: Readonly<Record<string, unknown>>;
-}
-
-/** Hooks of one plugin; those of a failed guard reject, so that it fails closed. */
-export interface PluginHooks {
-  readonly plugin: string;
-  readonly hooks: Hooks;
 }
 
 export interface Plugins extends PluginHost {
@@ -55,17 +51,6 @@ interface Held {
 }
 
 const ERROR_MAX = 1_024;
-
-/** Stands in for the guards of a plugin that failed: a guard that does not run must not let anything pass. */
-function closedGuards(name: string, manifest: PluginManifest): Hooks {
-  const said = manifest.provides.hooks ?? [];
-  const refuse = (): Promise<never> =>
-    Promise.reject(new BeigeError("unavailable", `plugin ${name} failed`, { hint: `beige describe plugin ${name}` }));
-  return {
-    ...(said.includes("preToolCall") ? { preToolCall: refuse } : {}),
-    ...(said.includes("prePrompt") ? { prePrompt: refuse } : {}),
-  };
-}
 
 class PluginShelf {
   readonly #deps: PluginDeps;
@@ -140,8 +125,18 @@ class PluginShelf {
   }
 }
 
+/** So long after its start a gateway may still be loading what it had before. */
+const START_MS = 10_000;
+const LOOK_MS = 5;
+
 export function createPluginHost(deps: PluginDeps): Plugins {
   const shelf = new PluginShelf(deps);
+  const startedMs = deps.clock.now();
+  /** Hooks of a plugin that is not here yet, or that cannot be loaded any more. */
+  const coming = async (name: string): Promise<Hooks> => {
+    while (shelf.get(name) === undefined && deps.clock.now() - startedMs < START_MS) await deps.clock.sleep(LOOK_MS);
+    return shelf.get(name)?.running?.hooks ?? failed(name);
+  };
   const owners = (tool: string): readonly string[] =>
     shelf.all().flatMap(([name, held]) => (held.running?.tools.has(tool) === true ? [name] : []));
   const find = (agent: Agent, plugin: string, tool: string): FoundTool | undefined => {
@@ -167,7 +162,19 @@ export function createPluginHost(deps: PluginDeps): Plugins {
       if (!permission.allowed || permission.kind !== "tool" || permission.plugin === undefined) return undefined;
       return find(agent, permission.plugin, permission.tool);
     },
-    hooks: () => shelf.all().map(([plugin, held]) => ({ plugin, hooks: held.running?.hooks ?? closedGuards(plugin, held.manifest) })),
+    hooks: () => {
+      const held = shelf.all().map(([plugin, { running, manifest }]) => ({
+        plugin,
+        hooks: running?.hooks ?? guardsOf(manifest.provides.hooks ?? [], () => failed(plugin)),
+      }));
+      const absent = deps.wanted().filter((plugin) => shelf.get(plugin.metadata.name) === undefined && promised(plugin).length > 0);
+      if (absent.length === 0) return held;
+      const waiting = absent.map((plugin) => {
+        const { name } = plugin.metadata;
+        return { plugin: name, hooks: guardsOf(promised(plugin), () => coming(name)) };
+      });
+      return [...held, ...waiting].toSorted((a, b) => (a.plugin < b.plugin ? -1 : 1));
+    },
     stop: async () => {
       await Promise.all(shelf.all().map(([name]) => shelf.unload(name)));
     },

@@ -1,4 +1,5 @@
 // Which container serves a call: one that is started only when it is needed is started here, and waited for.
+import { adoptionOf } from "../core/adoption.ts";
 import { BeigeError } from "../core/errors.ts";
 import { condition, nsName, type Agent } from "../core/resource.ts";
 import type { AgentState, Clock, Directory } from "../core/world.ts";
@@ -6,7 +7,7 @@ import type { RunningCalls } from "./running.ts";
 
 /** Longest wait for a sandbox to start, and how often it is looked at. */
 const START_MS = 90_000;
-const LOOK_MS = 20;
+const LOOK_MS = 5;
 /** A prompt that is made ready for may take so long to its first call. */
 const READY_MS = 60_000;
 
@@ -54,10 +55,13 @@ export function createRouser(deps: RouserDeps, running: Pick<RunningCalls, "want
   const { clock, directory, agents } = deps;
   async function started(uid: string, signal: AbortSignal): Promise<string> {
     const until = clock.monotonic() + START_MS;
+    const before = agents.active(uid);
     for (;;) {
       const agent = directory.agentByUid(uid);
       if (agent === undefined) throw new BeigeError("not_found", "the agent is gone", { hint: "beige get agents" });
       const active = agents.active(uid);
+      // One that begins to serve has been heard; its name and its status follow. Only what was taken over may have to be started yet.
+      if (active !== undefined && active !== before && adoptionOf(agent.metadata) === undefined) return active;
       const said = condition(agent, "Ready")?.message ?? "";
       if (!onItsWay(agent, active)) {
         if (active !== undefined) return active;

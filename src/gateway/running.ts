@@ -5,6 +5,8 @@ import type { Calls, Clock } from "../core/world.ts";
 export interface Job {
   /** Aborted by the caller, or by `cut` with its reason. */
   readonly signal: AbortSignal;
+  /** Aborted by `cut` alone: for what goes on behind its caller. */
+  readonly cut: AbortSignal;
   leave(): void;
 }
 
@@ -109,7 +111,7 @@ export function createRunningCalls(deps: RunningDeps): RunningCalls {
         if (byAgent.get(uid) === jobs) byAgent.delete(uid);
         deps.onIdle(uid);
       };
-      return { signal: AbortSignal.any([signal, cut.signal]), leave };
+      return { signal: AbortSignal.any([signal, cut.signal]), cut: cut.signal, leave };
     },
     ...createWishes(),
     wait: gates.wait,

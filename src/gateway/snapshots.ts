@@ -1,13 +1,14 @@
 // Snapshots by agent: a workspace is put back only while nobody works in it, and what was there is kept first.
 import { BeigeError } from "../core/errors.ts";
-import { workspaceFolder } from "../core/paths.ts";
 import { nsName, type Agent } from "../core/resource.ts";
+import { placeOf as placeOfAgent, type SeatOf } from "../core/seat.ts";
 import type { AgentId } from "../core/call.ts";
 import type { SnapshotDesk, SnapshotPlace, Snapshots } from "../core/snapshot.ts";
 import type { Calls, Clock, Directory, Sessions } from "../core/world.ts";
 
 export interface SnapshotDeps {
   readonly home: string;
+  readonly seatOf?: SeatOf;
   readonly snapshots: Snapshots;
   readonly directory: Pick<Directory, "agentByUid" | "agents">;
   readonly calls: Pick<Calls, "running" | "cut" | "hold" | "admit" | "held">;
@@ -20,8 +21,8 @@ const HOLD_MS = 60_000;
 const END_MS = 10_000;
 const LOOK_MS = 20;
 
-export function workspaceOf(home: string, agent: Agent): string {
-  if (agent.spec.workspace.path === undefined) return workspaceFolder(home, agent.metadata);
+export function workspaceOf({ home, seatOf }: Pick<SnapshotDeps, "home" | "seatOf">, agent: Agent): string {
+  if (agent.spec.workspace.path === undefined) return placeOfAgent(home, agent.metadata, seatOf).workspace;
   const seen = agent.status?.observed?.["workspace"];
   if (typeof seen === "string") return seen;
   throw new BeigeError("unavailable", "nobody has looked at the agent's workspace yet", {
@@ -31,7 +32,7 @@ export function workspaceOf(home: string, agent: Agent): string {
 }
 
 export function createSnapshotDesk(deps: SnapshotDeps): SnapshotDesk {
-  const { home, snapshots, directory, calls, sessions, clock } = deps;
+  const { snapshots, directory, calls, sessions, clock } = deps;
   const agentOf = ({ uid, name }: AgentId): Agent => {
     const agent = directory.agentByUid(uid);
     if (agent === undefined) throw new BeigeError("not_found", `agent ${name} does not exist`, { hint: "beige get agents" });
@@ -39,7 +40,7 @@ export function createSnapshotDesk(deps: SnapshotDeps): SnapshotDesk {
   };
   const placeOf = (id: AgentId): SnapshotPlace => {
     const agent = agentOf(id);
-    return { agent: agent.metadata, workspace: workspaceOf(home, agent) };
+    return { agent: agent.metadata, workspace: workspaceOf(deps, agent) };
   };
   /** Whoever else has the folder works in it too. */
   const residents = (place: SnapshotPlace, uid: string): readonly Agent[] =>

@@ -4,6 +4,7 @@ import { createServer, type Server } from "node:net";
 import type { AgentId, CallTool } from "../core/call.ts";
 import { BeigeError } from "../core/errors.ts";
 import { socketFolder, socketPath } from "../core/paths.ts";
+import { socketUid, type SeatOf } from "../core/seat.ts";
 import type { Clock, Log, Sockets } from "../core/world.ts";
 import { checkLength, clear, dropSocket, listen, makeFolder, type Owner } from "./listener.ts";
 import { Peers } from "./peers.ts";
@@ -15,6 +16,8 @@ export interface SocketDeps {
   readonly tokens: Pick<Tokens, "find">;
   /** PID 1 of a container said that it is up. */
   readonly onHello: (uid: string, container: string) => void;
+  /** Agents whose sockets lie in the folder of a seat. */
+  readonly seatOf?: SeatOf;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -26,12 +29,15 @@ interface Listener {
   readonly ino: number;
 }
 
+const folderOf = ({ home, seatOf }: SocketDeps, uid: string): string => socketFolder(home, socketUid(uid, seatOf));
+const pathOf = ({ home, seatOf }: SocketDeps, uid: string): string => socketPath(home, socketUid(uid, seatOf));
+
 const CLOSING = "gateway closes this socket";
 
 async function openListener(deps: SocketDeps, agent: AgentId, owner: Owner): Promise<Listener> {
-  const path = socketPath(deps.home, agent.uid);
+  const path = pathOf(deps, agent.uid);
   checkLength(path);
-  await makeFolder(socketFolder(deps.home, agent.uid));
+  await makeFolder(folderOf(deps, agent.uid));
   await clear(path);
   const peers = new Peers({ ...deps, agent });
   const server = createServer({ allowHalfOpen: true }, (socket) => peers.add(socket));
@@ -49,7 +55,7 @@ async function closeListener(deps: SocketDeps, uid: string, listener: Listener):
   const closed = new Promise((done) => listener.server.close(done));
   listener.peers.end(CLOSING);
   await closed;
-  await dropSocket(socketPath(deps.home, uid));
+  await dropSocket(pathOf(deps, uid));
 }
 
 export function createSockets(deps: SocketDeps): Sockets & { closeAll(): Promise<void> } {
@@ -67,7 +73,7 @@ export function createSockets(deps: SocketDeps): Sockets & { closeAll(): Promise
     inTurn(uid, async () => {
       const listener = listeners.get(uid);
       listeners.delete(uid);
-      if (listener === undefined) await dropSocket(socketPath(deps.home, uid));
+      if (listener === undefined) await dropSocket(pathOf(deps, uid));
       else await closeListener(deps, uid, listener);
     });
   return {
@@ -78,21 +84,31 @@ export function createSockets(deps: SocketDeps): Sockets & { closeAll(): Promise
     open: (agent, owner) =>
       inTurn(agent.uid, async () => {
         const had = listeners.get(agent.uid);
-        const there = await lstat(socketPath(deps.home, agent.uid)).catch(() => undefined);
+        const there = await lstat(pathOf(deps, agent.uid)).catch(() => undefined);
         if (had?.server.listening === true && there?.ino === had.ino && there.uid === (process.getuid?.() === 0 ? owner.uid : there.uid))
           return;
         listeners.delete(agent.uid);
         if (had !== undefined) await closeListener(deps, agent.uid, had);
         listeners.set(agent.uid, await openListener(deps, agent, owner));
       }),
+    lend: async (seat, agent) => {
+      const listener = listeners.get(seat);
+      if (listener === undefined) throw new BeigeError("unavailable", `nobody listens for seat ${seat}`);
+      await Promise.resolve();
+      return () => {
+        listeners.delete(seat);
+        listeners.set(agent.uid, { ...listener, agent });
+        listener.peers.belongTo(agent);
+      };
+    },
     close: async (uid) => {
       await close(uid);
       // The folder goes when nothing else is in it; it is mounted as long as a container lives.
-      await rmdir(socketFolder(deps.home, uid)).catch(() => undefined);
+      await rmdir(folderOf(deps, uid)).catch(() => undefined);
     },
     names: async () => {
       const folders = await readdir(`${deps.home}/run`).catch(() => []);
-      const known = new Set([...listeners.keys()].map((uid) => socketFolder(deps.home, uid)));
+      const known = new Set([...listeners.keys()].map((uid) => folderOf(deps, uid)));
       return [...listeners.keys(), ...folders.filter((name) => !known.has(`${deps.home}/run/${name}`))];
     },
     closeAll: async () => {

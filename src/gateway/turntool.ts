@@ -35,7 +35,7 @@ function observe(deps: ToolDeps, { row, name }: Asked, args: Readonly<Record<str
 function answerOf(result: CallResult): ToolAnswer {
   const output = new TextDecoder().decode(result.output);
   const text = result.error === undefined ? output : output === "" ? result.error : `${output}\n${result.error}`;
-  return { text, failed: !result.success };
+  return { text, failed: !result.success, ...(result.images === undefined ? {} : { images: result.images }) };
 }
 
 export const runTool =

@@ -1,5 +1,5 @@
 // What a terminal asks of the gateway. It has no other way to a model, a sandbox or a session's file.
-import type { ChatContext, ChatEvent, ChatOptions } from "../core/chat.ts";
+import type { ChatContext, ChatEvent, ChatOptions, ImagePart, TextPart } from "../core/chat.ts";
 import { asBeigeError, BeigeError } from "../core/errors.ts";
 import type { SessionLoop, SessionView, SettingsPatch } from "../core/session.ts";
 import { clean } from "../core/text.ts";
@@ -47,6 +47,7 @@ export type ChatLine = ChatEvent | { readonly type: "model_fallback"; readonly p
 
 export interface ToolAnswer {
   readonly text: string;
+  readonly images: readonly ImagePart[];
   readonly exitCode: number;
   readonly success: boolean;
 }
@@ -128,8 +129,9 @@ export function createGateway(client: Client): Gateway {
       const body = { tool, params, session };
       const ask = { ...own(), idleMs: PATIENCE_MS, method: "POST" as const, path: pathOf(agent, "/exec"), body, ...(signal && { signal }) };
       const { content, exitCode, success, error } = await client.get<Executed>(ask);
-      const text = content.map((part) => part.text).join("");
-      return { text: error === undefined || error === text ? text : `${text}\n${error}`, exitCode, success };
+      const text = content.map((part) => (part.type === "text" ? part.text : "")).join("");
+      const images = content.filter((part) => part.type === "image");
+      return { text: error === undefined || error === text ? text : `${text}\n${error}`, images, exitCode, success };
     },
     chat({ agent, session }, { context, model, options }, signal) {
       const body = { agent, session, model: modelOf(model), context, options };
@@ -139,7 +141,7 @@ export function createGateway(client: Client): Gateway {
 }
 
 interface Executed {
-  readonly content: readonly { readonly text: string }[];
+  readonly content: readonly (TextPart | ImagePart)[];
   readonly exitCode: number;
   readonly success: boolean;
   readonly error?: string;

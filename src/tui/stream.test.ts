@@ -124,3 +124,24 @@ test("what a model says reaches the terminal without what steers it, and the nex
   expect(screen.shownEntry(entry)["message"]).toEqual({ role: "user", content: "a]52;c;aGFjaw==b31m" });
   expect(screen.wholeEntry(screen.shownEntry(entry))).toEqual(entry);
 });
+
+test("the newest pictures go with a request, as many as it takes; older ones are named in words", async () => {
+  const asked: ChatAsk[] = [];
+  const chat: Gateway["chat"] = async function* (_, ask) {
+    asked.push(ask);
+    yield { type: "done", message: answer };
+  };
+  const heard = { onFallback: () => undefined, screen: createScreen() };
+  const stream = roadStream({ chat } as unknown as Gateway, () => ({ agent: "a", session: "s" }), heard);
+  const picture = (letter: string) => ({ type: "image", mimeType: "image/png", data: letter.repeat(3 * 1024 * 1024) });
+  const result = (letter: string) => ({
+    role: "toolResult",
+    toolCallId: letter,
+    content: [{ type: "text", text: letter }, picture(letter)],
+  });
+  const messages = [result("a"), { role: "user", content: "and" }, result("b"), result("c")];
+  for await (const _ of await stream({ id: "p/m", api: "x", provider: "beige" } as never, { messages } as never, {}));
+  const sent = asked[0]?.context.messages.map(({ content }) => (typeof content === "string" ? content : content.map(({ type }) => type)));
+  expect(sent).toEqual([["text", "text"], "and", ["text", "image"], ["text", "image"]]);
+  expect(JSON.stringify(asked).length).toBeLessThan(8 * 1024 * 1024);
+});

@@ -8,6 +8,7 @@ import {
   type AssistantMessageEvent,
 } from "@earendil-works/pi-ai";
 import type { ChatContext, ChatEvent, ChatOptions, Message } from "../core/chat.ts";
+import { IMAGES_CHARS_MAX, withNewestImages } from "../core/images.ts";
 import { fold, newDraft, type Draft } from "../core/draft.ts";
 import { clean } from "../core/text.ts";
 import type { ChatLine, Gateway, Talk } from "./gateway.ts";
@@ -23,7 +24,10 @@ function contextOf({ messages }: Transcript, screen: Screen): ChatContext {
   const all = [...messages];
   return {
     systemPrompt: getCurrentSystemPrompt(all),
-    messages: all.filter((message) => message.role !== "system").map(screen.whole) as unknown as readonly Message[],
+    messages: withNewestImages(
+      all.filter((message) => message.role !== "system").map(screen.whole) as unknown as readonly Message[],
+      IMAGES_CHARS_MAX,
+    ),
     tools: getCurrentTools(all).map(({ name, description, parameters }) => ({ name, description, parameters })),
   };
 }

@@ -1,6 +1,7 @@
 // The agent's tools as the SDK calls them: each runs in the sandbox, through the gateway's one door.
 import type { BashOperations, ToolDefinition } from "@mariozechner/pi-coding-agent";
 import type { SessionLoop } from "../core/session.ts";
+import { resultContent } from "../core/images.ts";
 import { clean } from "../core/text.ts";
 import type { Screen } from "./screen.ts";
 import { said, type Gateway, type Talk } from "./gateway.ts";
@@ -18,13 +19,13 @@ export const toolsOf = (
     parameters,
     // In the order in which the model asked: two patches of one file must not race.
     executionMode: "sequential",
-    async execute(id, shown, signal) {
+    async execute(id, shown, signal, _update, { model }) {
       const params = screen.argumentsOf(id, shown) as object;
       const answer = await gateway.tool(talk(), { tool: name, params }, signal).catch((error: unknown) => {
         throw new Error(said(error), { cause: error });
       });
       if (!answer.success) throw new Error(answer.text === "" ? `exit ${answer.exitCode}` : answer.text);
-      return { content: [{ type: "text", text: answer.text }], details: {} };
+      return { content: resultContent(answer, model?.input ?? []), details: {} };
     },
   }));
 

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { finish, sandboxContract } from "../contract/sandbox.ts";
 import { makeGateway } from "../gateway.ts";
-import { openBwrapGround, unpackImage, type BwrapGround } from "./bwrapground.ts";
+import { groupsOf, noGroups, openBwrapGround, unpackImage, type BwrapGround } from "./bwrapground.ts";
 
 const STACK = `
 apiVersion: beige.dev/v1
@@ -24,6 +24,7 @@ spec:
   sandbox: {backend: bwrap, image: host, resources: {memory: 256Mi, pids: 64}}
 `;
 sandboxContract("bwrap", () => Promise.resolve(openBwrapGround()));
+sandboxContract("bwrap without control groups", () => Promise.resolve(openBwrapGround({ groups: noGroups })));
 
 let ground: BwrapGround;
 let id: string;
@@ -44,7 +45,7 @@ test("20 MB go through it and come back unchanged", async () => {
 test("it runs as the workspace's owner, sees nothing of the host but its programs, and can gain nothing", async () => {
   expect(await said("id -u; echo x >own; stat -c %u own")).toBe(`${ground.spec().user.uid}\n${ground.spec().user.uid}`);
   expect(await said("ls /root /home /var /run /etc/shadow 2>/dev/null; ls /")).toMatch(
-    /^beige\nbin\ndev\netc\n(lib\S*\n)+proc\nsbin\ntmp\ntools\nusr\nworkspace$/,
+    /^beige\nbin\ndev\netc\n(lib\S*\n)+proc\nsbin\n(sys\n)?tmp\ntools\nusr\nworkspace$/,
   );
   const tries = [
     "touch /x",
@@ -63,12 +64,17 @@ test("it runs as the workspace's owner, sees nothing of the host but its program
   expect(await said("ls /proc | grep -c '^[0-9]'")).toMatch(/^[1-9]$/);
 });
 
-test("processes and memory have limits, and a timeout ends the whole tree", async () => {
-  const bomb = await ground.run(id, "i=0; while [ $i -lt 300 ]; do sleep 5 & i=$((i+1)); done; wait", { timeoutMs: 8000 });
+test("without control groups each process has limits, and a timeout ends the whole tree", async () => {
+  const plain = openBwrapGround({ groups: noGroups });
+  const id = await plain.up();
+  const said = async (script: string): Promise<string> => (await plain.run(id, script)).stdout.toString().trim();
+  const bomb = await plain.run(id, "i=0; while [ $i -lt 300 ]; do sleep 5 & i=$((i+1)); done; wait", { timeoutMs: 8000 });
   expect(bomb.stderr.toString()).toMatch(/fork/i);
-  expect((await ground.run(id, "dd if=/dev/zero of=/dev/null bs=300M count=1")).exit).not.toStrictEqual({ kind: "code", code: 0 });
-  expect((await ground.run(id, "setsid sleep 333 & sleep 333", { timeoutMs: 500 })).exit).toStrictEqual({ kind: "timeout" });
+  expect((await plain.run(id, "dd if=/dev/zero of=/dev/null bs=300M count=1")).exit).not.toStrictEqual({ kind: "code", code: 0 });
+  expect((await plain.run(id, "setsid sleep 333 & sleep 333", { timeoutMs: 500 })).exit).toStrictEqual({ kind: "timeout" });
   await expect.poll(() => said("cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | grep -c 'sleep 33[3]'")).toBe("0");
+  expect((await plain.sandbox.checks?.(id))?.filter(({ state }) => state !== "ok").map(({ rule }) => rule)).toStrictEqual(["5.10", "5.11"]);
+  await plain.cleanup();
 });
 
 test("without root it has a process limit of its own too, which no process of the host counts against", () => {
@@ -133,7 +139,7 @@ test("an agent with backend bwrap lives without an engine: calls, a prompt, a re
     });
     const { body } = await gateway.request("GET", "/apis/beige.dev/v1/namespaces/default/agents/worker");
     const hardened = body.status.conditions.find((one: { type: string }) => one.type === "Hardened");
-    expect(hardened).toMatchObject({ status: "False", message: "this machine lacks processor limit, memory limit for a whole sandbox" });
+    expect(hardened).toMatchObject({ status: "True", reason: "AllLayers" });
     await gateway.kill();
     await gateway.start();
     expect(await call("cat /tmp/mark")).toMatchObject({ exitCode: 0, content: [{ text: expect.stringContaining("kept") as string }] });
@@ -141,8 +147,11 @@ test("an agent with backend bwrap lives without an engine: calls, a prompt, a re
     expect(again.summary).toMatchObject({ create: 0, update: 0, replace: 0, unchanged: 2 });
     const doctor = await gateway.beige("doctor", "--sandbox", "worker");
     expect([doctor.code, doctor.out]).toStrictEqual([0, expect.stringContaining("its PID 1 filters")]);
+    const [id = ""] = readdirSync(join(gateway.home, "bwrap"));
+    expect(groupsOf(id).length).toBeGreaterThan(0);
     expect((await gateway.beige("delete", "agent/worker", "--yes")).code).toBe(0);
     await expect.poll(() => readdirSync(join(gateway.home, "bwrap")), { timeout: 10_000 }).toStrictEqual([]);
+    expect(groupsOf(id)).toStrictEqual([]);
   } finally {
     await gateway.beige("delete", "agent/worker", "--yes");
     await gateway.clean();

@@ -5,6 +5,8 @@ import { chmodSync, chownSync, copyFileSync, mkdirSync, mkdtempSync, rmSync } fr
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createBwrap } from "../../sandbox/bwrap.ts";
+import { realFiles, thisProcess, type Groups } from "../../sandbox/bwrap/group.ts";
+import { parentsOf } from "../../sandbox/bwrap/tree.ts";
 import { guestPath } from "../../sandbox/guest.ts";
 import { systemClock } from "../../src/adapters/clock.ts";
 import { LABEL, type Sandbox, type SandboxSpec } from "../../src/core/sandbox.ts";
@@ -27,7 +29,21 @@ export function unpackImage(home: string, name: string, image = "beige-tiny:1"):
   execFileSync("sh", ["-c", script, "sh", image, folder], { stdio: ["ignore", "ignore", "inherit"] });
 }
 
-export function openBwrapGround(): BwrapGround {
+/** Folders of the control groups of a sandbox, wherever they may be. */
+export const groupsOf = (id: string): readonly string[] =>
+  parentsOf(thisProcess()).flatMap((parent) => realFiles.list(parent).flatMap((name) => (name.endsWith(id) ? [join(parent, name)] : [])));
+
+/** A host that lets nothing be limited by control groups. */
+export const noGroups: Groups = {
+  holds: () => [],
+  make: () => Promise.resolve(undefined),
+  change: () => [],
+  kills: () => 0,
+  remove: () => Promise.resolve(),
+  sweep: () => undefined,
+};
+
+export function openBwrapGround(host: { readonly groups?: Groups } = {}): BwrapGround {
   const folder = mkdtempSync(join(tmpdir(), "beige-bwrap-"));
   const store = `test-${randomBytes(6).toString("hex")}`;
   for (const name of ["beige", "bin", "work"]) mkdirSync(join(folder, name));
@@ -37,7 +53,7 @@ export function openBwrapGround(): BwrapGround {
   const user = root ? { uid: OWNER, gid: OWNER } : { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 };
   if (root) chownSync(join(folder, "work"), OWNER, OWNER);
   let epoch = 0;
-  const open = (): Sandbox => createBwrap({ home: folder, guest: guestPath(), epoch: ++epoch, clock: systemClock, log: silent });
+  const open = (): Sandbox => createBwrap({ home: folder, guest: guestPath(), epoch: ++epoch, clock: systemClock, log: silent, ...host });
   const sandbox = open();
   let made = 0;
   const spec = (change: Partial<SandboxSpec> = {}): SandboxSpec => {

@@ -5,13 +5,15 @@ import { constants, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { SECCOMP } from "../../sandbox/docker/seccomp.ts";
+import type { SandboxSpec } from "../../src/core/sandbox.ts";
 import { finish } from "../contract/sandbox.ts";
 import { openBwrapGround, unpackImage } from "./bwrapground.ts";
-import { ATTEMPTS, BACKENDS, type Backend } from "./escape/attempts.ts";
+import { ATTEMPTS, BACKENDS, RUNSC_LETS, type Backend } from "./escape/attempts.ts";
+import { OPEN, SHUT } from "./escape/open.ts";
 import { openTown, type Town } from "./escape/town.ts";
 import { openHost, type Host } from "./escape/host.ts";
 import { tableOf, type Row } from "./escape/table.ts";
-import { openGround, type Place } from "./ground.ts";
+import { openGround, SOCKET, type Place } from "./ground.ts";
 
 const rows: Row[] = [];
 const filtered = new Set((JSON.parse(SECCOMP) as { syscalls: { names: string[] }[] }).syscalls.flatMap(({ names }) => names));
@@ -31,12 +33,28 @@ beforeAll(async () => {
 afterAll(() => {
   host?.close();
   rmSync(built, { recursive: true, force: true });
-  const table = tableOf(rows);
+  const absent = gvisor === undefined ? ["runsc: this engine has no such runtime; nothing was tried on it"] : [];
+  const table = tableOf(rows, absent);
   console.log(process.env["BEIGE_TABLE"] === undefined ? table.split("\n").at(-1) : table);
 });
 
+/** Of an engine that has gVisor's runtime: this machine's, or the one that is named. */
+const gvisor = [process.env["BEIGE_RUNSC_ENGINE"] ?? "", SOCKET].find((socket) => {
+  const asked =
+    socket === "" ? undefined : spawnSync("docker", ["-H", `unix://${socket}`, "info", "-f", "{{json .Runtimes}}"], { encoding: "utf8" });
+  return asked?.stdout.includes('"runsc"') === true;
+});
+const SPECS: Readonly<Record<Backend, Partial<SandboxSpec>>> = {
+  strict: {},
+  packages: { profile: "packages" },
+  bwrap: { image: "tiny" },
+  // The kernel of its own needs some of it for itself.
+  runsc: { runtime: "runsc", memoryBytes: 512 << 20 },
+  open: { network: "open" },
+};
+
 function open(backend: Backend): Place {
-  if (backend !== "bwrap") return openGround();
+  if (backend !== "bwrap") return openGround(backend === "runsc" ? gvisor : undefined);
   const place = openBwrapGround();
   unpackImage(place.folder, "tiny");
   return place;
@@ -74,7 +92,7 @@ for (const backend of BACKENDS)
     beforeAll(async () => {
       place = open(backend);
       spawnSync("cp", [join(built, "probe"), join(place.folder, "bin/probe")]);
-      id = await place.up(backend === "bwrap" ? { image: "tiny" } : { profile: backend });
+      id = await place.up(SPECS[backend]);
     });
     afterAll(() => place?.cleanup());
 
@@ -83,7 +101,7 @@ for (const backend of BACKENDS)
         const text = await said(`{ ${host.fill(script)}; } >/tmp/out 2>&1 && echo GOT || echo refused; head -c 2000 /tmp/out`);
         const got = !text.startsWith("refused");
         const reason = text.split("\n").slice(1).join("\n");
-        const by = typeof layer === "string" ? layer : layer[backend];
+        const by = typeof layer === "string" ? layer : (layer[backend] ?? "");
         const refusal = /[^:]*$/.exec(reason)?.[0].trim().split("\n").at(-1)?.slice(0, 30) || "refused";
         record({ what, outcome: got ? "GOT THROUGH" : refusal, layer: by, escaped: got });
         expect([got, reason]).toStrictEqual([false, expect.stringMatching(says)]);
@@ -151,7 +169,7 @@ for (const backend of BACKENDS)
       expect([count > 100, count <= 129]).toStrictEqual([true, true]);
       const bomb = await place.run(id, "b() { b | b & b; }; b", { timeoutMs: 1500 });
       const after = await said("ls -d /proc/[0-9]* | wc -l");
-      const layer = backend === "bwrap" ? "process limit of its user" : "process limit of its group";
+      const layer = "process limit of its group";
       record({ what: "fork bomb", outcome: `at most ${count}, ${after} after`, layer, escaped: count > 129 || Number(after) > 8 });
       expect(bomb.exit.kind).not.toBe("lost");
       expect(Number(after)).toBeLessThanOrEqual(8);
@@ -160,7 +178,7 @@ for (const backend of BACKENDS)
     test("takes only so much memory", async () => {
       const end = await place.run(id, "dd if=/dev/zero of=/dev/null bs=300M count=1");
       const outcome = end.exit.kind === "code" ? "no memory" : end.exit.kind;
-      const layer = backend === "bwrap" ? "data limit of each process" : "memory limit of its group";
+      const layer = "memory limit of its group";
       record({ what: "memory bomb", outcome, layer, escaped: end.exit.kind === "code" && end.exit.code === 0 });
       expect(end.exit).not.toStrictEqual({ kind: "code", code: 0 });
       expect(await said("echo alive")).toBe("alive");
@@ -208,5 +226,107 @@ for (const backend of BACKENDS)
         await said("rm -f /workspace/way /workspace/shadow");
       }
       expect(existsSync(target)).toBe(false);
+    });
+  });
+
+describe("a hostile command with the network open", () => {
+  let place: Place;
+  let id: string;
+  beforeAll(async () => {
+    place = open("open");
+    spawnSync("cp", [join(built, "probe"), join(place.folder, "bin/probe")]);
+    id = await place.up(SPECS.open);
+  });
+  afterAll(() => place?.cleanup());
+  const run = async (script: string): Promise<string> => (await place.run(id, host.fill(script))).stdout.toString();
+
+  // By the nature of `open`: it is the engine's bridge, and the engine lets it through.
+  for (const { what, script, reached } of OPEN)
+    test(`open is open: ${what}`, async () => {
+      const got = reached.test(await run(`{ ${script}; } 2>&1`));
+      rows.push({
+        what,
+        backend: "open",
+        outcome: got ? "reached" : "not reached here",
+        layer: got ? "nothing: it is open" : "this host",
+        escaped: false,
+      });
+      expect(typeof got).toBe("boolean");
+    });
+
+  for (const { what, script, layer } of SHUT)
+    test(`even so it cannot ${what}`, async () => {
+      const before = host.visits();
+      const text = await run(`{ ${script}; } >/tmp/out 2>&1 && echo GOT || echo refused; cat /tmp/out`);
+      const got = host.visits() !== before || text.includes("a port of the host");
+      rows.push({ what, backend: "open", outcome: got ? "GOT THROUGH" : "refused", layer, escaped: got });
+      expect([what, got]).toStrictEqual([what, false]);
+    });
+});
+
+if (gvisor !== undefined)
+  describe("a hostile command on runsc", () => {
+    let place: Place;
+    let id: string;
+    const record = (row: Omit<Row, "backend">): void => void rows.push({ ...row, backend: "runsc" });
+    const fresh = async (): Promise<string> => {
+      id = await place.up(SPECS.runsc);
+      return id;
+    };
+    /** In another one where the attempt before has ended it: that is seen a moment later. */
+    const run = async (script: string, timeoutMs = 20_000) => {
+      const again = async () => place.run(await fresh(), script, { timeoutMs });
+      return place.run(id, script, { timeoutMs }).catch(again);
+    };
+    const isUp = async (): Promise<boolean> => (await place.sandbox.inspect(id))?.state === "running";
+    beforeAll(async () => {
+      place = open("runsc");
+      spawnSync("cp", [join(built, "probe"), join(place.folder, "bin/probe")]);
+      await fresh();
+    });
+    afterAll(() => place?.cleanup());
+
+    // Another kernel refuses in other words; some attempts end the whole sandbox, which is no way out of it.
+    for (const { what, script } of ATTEMPTS)
+      test(`cannot ${what}`, async () => {
+        const before = host.visits();
+        const end = await run(`{ ${host.fill(script)}; } >/tmp/out 2>&1 && echo GOT || echo refused`);
+        const lives = await isUp();
+        const got = end.stdout.toString().startsWith("GOT");
+        const harmless = RUNSC_LETS[what];
+        const outcome = got ? (harmless === undefined ? "GOT THROUGH" : "possible") : lives ? "refused" : "the sandbox ended";
+        record({ what, outcome, layer: got ? (harmless ?? "") : "kernel of its own (gVisor)", escaped: got && harmless === undefined });
+        if (!lives) await fresh();
+        expect([what, got && harmless === undefined, host.visits() - before]).toStrictEqual([what, false, 0]);
+      });
+
+    test("takes only so much memory, and no more processes than it may", async () => {
+      for (const [what, script] of [
+        ["memory bomb", "dd if=/dev/zero of=/dev/null bs=900M count=1"],
+        ["fork bomb", "b() { b | b & b; }; b"],
+      ] as const) {
+        const { exit } = await run(script, 3000);
+        const lives = await isUp();
+        record({
+          what,
+          outcome: lives ? exit.kind : "the sandbox ended",
+          layer: "limits of its group",
+          escaped: exit.kind === "code" && exit.code === 0,
+        });
+        expect([what, exit]).not.toStrictEqual([what, { kind: "code", code: 0 }]);
+        if (!lives) await fresh();
+        expect((await run("echo alive")).stdout.toString()).toBe("alive\n");
+      }
+    });
+
+    test("forged frames on its standard output stay output", async () => {
+      const end = await run(`printf '\\3\\0\\0\\0\\30{"kind":"code","code":0}'; exit 9`);
+      record({
+        what: "forge frames on its own output",
+        outcome: "stayed output",
+        layer: "frames are the keeper's",
+        escaped: end.exit.kind !== "code",
+      });
+      expect(end.exit).toStrictEqual({ kind: "code", code: 9 });
     });
   });

@@ -1,6 +1,7 @@
 // Host folders and kits in memory; they outlive a gateway as the real ones do.
 import { fingerprint } from "../../src/core/fingerprint.ts";
 import type { AgentId } from "../../src/core/call.ts";
+import type { SeatOf } from "../../src/core/seat.ts";
 import type { FolderSeen, Kit, Kits, Workspaces } from "../../src/core/world.ts";
 import type { Faults } from "./faults.ts";
 
@@ -44,6 +45,29 @@ export class FakeFolders implements Workspaces {
     this.#faults.effect(`give folder ${path}`, () => void this.folders.set(this.#real(path), { uid: owner.uid, gid: owner.gid }));
   }
 
+  /** The folders of seats, as the real ones are. */
+  readonly seats = {
+    point: async (usual: string, workspace: string): Promise<void> => {
+      await Promise.resolve();
+      if (!this.folders.has(usual)) this.links.set(usual, workspace);
+    },
+    bringHome: async (usual: string, workspace: string): Promise<void> => {
+      await Promise.resolve();
+      this.#faults.effect(`bring ${workspace} home`, () => {
+        this.links.delete(usual);
+        const folder = this.folders.get(workspace);
+        if (folder === undefined) return;
+        this.folders.delete(workspace);
+        this.folders.set(usual, folder);
+      });
+    },
+    tidy: async (): Promise<void> => Promise.resolve(),
+    clear: async (folder: string): Promise<void> => {
+      await Promise.resolve();
+      for (const known of this.folders.keys()) if (known === folder || known.startsWith(`${folder}/`)) this.folders.delete(known);
+    },
+  };
+
   async remove(path: string): Promise<void> {
     await Promise.resolve();
     this.#faults.effect(`remove folder ${path}`, () => {
@@ -55,19 +79,22 @@ export class FakeFolders implements Workspaces {
 
 export class FakeKits implements Kits {
   readonly kits = new Map<string, Kit>();
+  /** Of the store that is open. */
+  seatOf: SeatOf | undefined;
   readonly #faults: Faults;
 
   constructor(faults: Faults) {
     this.#faults = faults;
   }
 
-  static key(agent: AgentId): string {
-    return `${agent.namespace}.${agent.name} ${agent.uid}`;
+  #key(agent: AgentId): string {
+    const seat = this.seatOf?.(agent.uid);
+    return seat === undefined ? `${agent.namespace}.${agent.name} ${agent.uid}` : `seat ${seat}`;
   }
 
   async seen(agent: AgentId): Promise<string | undefined> {
     await Promise.resolve();
-    const kit = this.kits.get(FakeKits.key(agent));
+    const kit = this.kits.get(this.#key(agent));
     return kit === undefined ? undefined : fingerprint(kit);
   }
 
@@ -78,11 +105,11 @@ export class FakeKits implements Kits {
 
   async write(agent: AgentId, kit: Kit): Promise<void> {
     await Promise.resolve();
-    this.#faults.effect(`kit ${agent.name}`, () => void this.kits.set(FakeKits.key(agent), kit));
+    this.#faults.effect(`kit ${agent.name}`, () => void this.kits.set(this.#key(agent), kit));
   }
 
   async remove(agent: AgentId): Promise<void> {
     await Promise.resolve();
-    this.#faults.effect(`remove kit ${agent.name}`, () => void this.kits.delete(FakeKits.key(agent)));
+    this.#faults.effect(`remove kit ${agent.name}`, () => void this.kits.delete(this.#key(agent)));
   }
 }

@@ -4,6 +4,7 @@ import type { AgentId } from "../../src/core/call.ts";
 import type { PluginManifest } from "../../src/core/plugin.ts";
 import type { Plugin } from "../../src/core/resource.ts";
 import { socketFolder } from "../../src/core/paths.ts";
+import { socketUid, type SeatOf } from "../../src/core/seat.ts";
 import type { PluginHost, PluginSeen, Providers, ProviderSeen, Secrets, Sockets, Turns } from "../../src/core/world.ts";
 import type { TurnRequest } from "../../src/core/turn.ts";
 import type { PluginSource, Secret } from "../../schemas/types.ts";
@@ -13,11 +14,13 @@ import type { FakeEngine } from "./sandbox.ts";
 /** A running container whose /beige is the agent's folder is connected as long as somebody listens there. */
 export class FakeSockets implements Sockets {
   readonly listening = new Set<string>();
+  readonly #seatOf: SeatOf | undefined;
   readonly #home: string;
   readonly #engine: FakeEngine;
   readonly #faults: Faults;
 
-  constructor(home: string, engine: FakeEngine, faults: Faults) {
+  constructor(home: string, engine: FakeEngine, faults: Faults, seatOf?: SeatOf) {
+    this.#seatOf = seatOf;
     this.#home = home;
     this.#engine = engine;
     this.#faults = faults;
@@ -25,7 +28,7 @@ export class FakeSockets implements Sockets {
 
   seen(uid: string) {
     const listening = this.listening.has(uid);
-    const folder = socketFolder(this.#home, uid);
+    const folder = socketFolder(this.#home, socketUid(uid, this.#seatOf));
     const dialled = [...this.#engine.boxes.values()].filter(
       (box) =>
         box.state === "running" && !box.mute && box.spec.mounts.some((mount) => mount.target === "/beige" && mount.source === folder),
@@ -36,6 +39,14 @@ export class FakeSockets implements Sockets {
   async open(agent: AgentId): Promise<void> {
     await Promise.resolve();
     this.#faults.effect(`socket ${agent.name}`, () => void this.listening.add(agent.uid));
+  }
+
+  async lend(seat: string, agent: AgentId): Promise<() => void> {
+    await Promise.resolve();
+    return this.#faults.effect(`lend ${seat}`, () => () => {
+      this.listening.delete(seat);
+      this.listening.add(agent.uid);
+    });
   }
 
   async close(uid: string): Promise<void> {

@@ -24,13 +24,16 @@ function handleOf(child: ReturnType<typeof spawn>, timeoutMs: number, signal: Ab
   let wake = Promise.withResolvers<void>();
   let closed = false;
   let why: ExecExit | undefined;
-  const end = (exit: ExecExit): void => {
-    why ??= exit;
+  const sweep = (): void => {
     try {
       process.kill(-(child.pid ?? 0), "SIGKILL");
     } catch {
       // It has ended.
     }
+  };
+  const end = (exit: ExecExit): void => {
+    why ??= exit;
+    sweep();
   };
   const timer = setTimeout(() => end({ kind: "timeout" }), timeoutMs);
   const stop = (): void => end({ kind: "cancelled" });
@@ -42,6 +45,8 @@ function handleOf(child: ReturnType<typeof spawn>, timeoutMs: number, signal: Ab
     });
   }
   child.stdin?.on("error", () => undefined);
+  // The supervisor ends the whole tree with its first process.
+  child.on("exit", sweep);
   const exit = new Promise<ExecExit>((done) => {
     child.on("close", (code, name) => {
       clearTimeout(timer);

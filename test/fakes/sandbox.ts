@@ -12,6 +12,7 @@ import type {
 } from "../../src/core/sandbox.ts";
 import { LABEL } from "../../src/core/sandbox.ts";
 import type { Clock } from "../../src/core/world.ts";
+import { FakeBuilds } from "./builds.ts";
 import { Faults } from "./faults.ts";
 
 /** A container as the test may see and change it. */
@@ -56,6 +57,7 @@ export class FakeEngine implements Sandbox {
   refuses: (spec: SandboxSpec) => BeigeError | undefined = () => undefined;
   /** Ids of containers that the engine lost track of when it crashed: it can never start them. */
   readonly lost = new Set<string>();
+  readonly builds = new FakeBuilds(this);
   command: FakeCommand = (request) => ({ stdout: `${request.command.join(" ")}\n` });
 
   constructor(clock: Clock, faults = new Faults()) {
@@ -110,6 +112,15 @@ export class FakeEngine implements Sandbox {
   /** Containers of one object. */
   of(uid: string): readonly FakeBox[] {
     return [...this.boxes.values()].filter((box) => box.spec.labels[LABEL.uid] === uid);
+  }
+
+  /** A container of a build, which is listed as any other. */
+  addBuild(spec: SandboxSpec): FakeBox {
+    const startedAt = new Date(this.#clock.now()).toISOString();
+    const box: FakeBox = { id: hex64(++this.#made), imageId: spec.image, spec, state: "running", oomKilled: false, mute: true, startedAt };
+    this.boxes.set(box.id, box);
+    this.#hint(box, "start");
+    return box;
   }
 
   #hint(box: FakeBox, action: string): void {

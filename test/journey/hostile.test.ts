@@ -5,8 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { makeGateway, pause } from "../gateway.ts";
 
-/** Ten thousand were run, and are again with BEIGE_HOSTILE=10000. */
-const COUNT = Number(process.env["BEIGE_HOSTILE"] ?? "3000");
+const COUNT = Number(process.env["BEIGE_HOSTILE"] ?? "10000");
 const BY_CLI = 100;
 const SIDE_BY_SIDE = 4;
 const STALL_MS = 250;
@@ -59,7 +58,8 @@ const POISONS: readonly ((junk: string, roll: (below: number) => number) => stri
     `apiVersion: beige.dev/v1\nkind: Schedule\nmetadata: {name: s}\nspec: {agent: travel, cron: "${junk} * * * *", timeZone: "${junk}", input: x}\n`,
   (junk) => `apiVersion: beige.dev/v1\nkind: Provider\nmetadata: {name: p}\nspec: {api: echo, apiKey: "sk-${junk}"}\n`,
   (junk, roll) => agent("a", `  ${junk}${"é\u{1F98A}".repeat(1 + roll(20_000))}\n`),
-  (junk, roll) => `${"# filler\n".repeat(roll(20_000))}%${junk}\n---\n- \t- :\n`,
+  // Long ones cost as much as all the others together: now and then.
+  (junk, roll) => `${"# filler\n".repeat(roll(10) === 0 ? roll(20_000) : roll(200))}%${junk}\n---\n- \t- :\n`,
 ];
 
 const hostile = (seed: number): string => {

@@ -1,4 +1,5 @@
 // The verbs of kubectl, and what each must do against beige. Every version runs those marked `each`; the oldest and the newest run all.
+import { readFileSync } from "node:fs";
 import { expect } from "vitest";
 import type { Ran, Shell } from "./rig.ts";
 
@@ -162,12 +163,40 @@ export const READING: readonly Case[] = [
     },
   },
   {
+    verb: "exec -t without a terminal here",
+    since: 30,
+    check: async ({ run }) => {
+      // kubectl says so, and goes on without.
+      const ran = await run(["exec", "-it", "travel", "--", "sh", "-c", "test -t 0 || echo plain"]);
+      expect(ran).toMatchObject({ code: 0, out: "plain\n", err: expect.stringContaining("Unable to use a TTY") });
+    },
+  },
+  {
+    verb: "cp (both ways; tar over exec)",
+    check: async (shell) => {
+      const { kubectl, run } = shell;
+      const text = `${"y".repeat(1_000)}\n`.repeat(2_000);
+      const there = await run(["cp", shell.file("there.txt", text), "travel:/workspace/there.txt"]);
+      if (kubectl.minor < 30) {
+        refused(there, /exec needs a WebSocket.*kubectl 1\.30 or newer/);
+        return "refused";
+      }
+      ok(there);
+      ok(await run(["cp", "travel:/workspace/there.txt", `${shell.folder}/back.txt`]));
+      expect(readFileSync(`${shell.folder}/back.txt`, "utf8")).toBe(text);
+      return undefined;
+    },
+  },
+  {
     verb: "auth can-i, --list",
     each: true,
     check: async ({ run }) => {
       expect(ok(await run(["auth", "can-i", "create", "agents"]))).toBe("yes\n");
       expect(await run(["auth", "can-i", "delete", "pods"])).toMatchObject({ code: 1, out: expect.stringMatching(/^no/) });
-      expect(ok(await run(["auth", "can-i", "--list"]))).toMatch(/agents\.beige\.dev .*patch/);
+      const all = ok(await run(["auth", "can-i", "--list"]));
+      expect(all).toMatch(/agents\.beige\.dev .*patch/);
+      expect(all).not.toMatch(/secrets|configmaps/);
+      expect(await run(["auth", "can-i", "get", "secrets"])).toMatchObject({ code: 1, out: expect.stringMatching(/^no/) });
     },
   },
   { verb: "auth whoami", since: 28, check: async ({ run }) => expect(ok(await run(["auth", "whoami"]))).toContain("beige:operator") },
@@ -306,6 +335,20 @@ export const WRITING: readonly Case[] = [
     },
   },
   {
+    verb: "apply --prune --applyset",
+    since: 27,
+    check: async (shell, name) => {
+      const path = shell.file("set.yaml", provider(`${name}-set`, 1));
+      const env = { KUBECTL_APPLYSET: "true" };
+      for (const set of ["myset", "configmaps/myset", "namespaces/default", "agents.beige.dev/travel"]) {
+        const ran = await shell.run(["apply", "-n", "default", "-f", path, "--prune", `--applyset=${set}`], { env });
+        refused(ran, /ApplySets are not offered; use beige apply -f FILE --prune, or kubectl apply .*--prune-allowlist=/);
+      }
+      refused(await shell.run(["get", "provider", `${name}-set`]), /NotFound/);
+      return "refused";
+    },
+  },
+  {
     verb: "create, create ns",
     check: async (shell, name) => {
       expect(ok(await shell.run(["create", "-f", shell.file("c.yaml", provider(`${name}-c`, 1))]))).toContain("created");
@@ -356,6 +399,10 @@ export const WRITING: readonly Case[] = [
       refused(await run(["delete", "ns", "default"]), /goes with its last object/);
       refused(await run(["port-forward", "travel", "8080:80"], { forMs: 5_000 }), /port-forward is not offered/);
       refused(await run(["attach", "travel"]), /attach is not offered/);
+      refused(await run(["attach", "-it", "travel"]), /attach is not offered/);
+      refused(await run(["get", "secrets"]), /beige secret set/);
+      refused(await run(["get", "cm", "x"]), /no ConfigMaps/);
+      if (kubectl.minor >= 25) refused(await run(["debug", "travel", "--image=x"]), /kubectl debug is not offered/);
       refused(await run(["rollout", "status", "agent/travel"]), /no (status )?(viewer|kind)|unable to decode|no kind "Agent"/);
       refused(await run(["create", "secret", "generic", "x", "--from-literal=a=b"]), kubectl.minor < 32 ? /./ : /apply -f/);
       refused(await run(["logs", "travel", "--previous"]), /no earlier part/);

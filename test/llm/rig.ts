@@ -33,6 +33,7 @@ export interface Setting {
   readonly deadlineMs?: number;
   readonly onIdle?: (uid: string) => void;
   readonly rejoin?: RejoinCall;
+  readonly tools?: Parameters<typeof createTurns>[0]["tools"];
 }
 export interface Rig {
   readonly home: string;
@@ -66,7 +67,7 @@ export function rig(setting: Setting = {}): Rig {
     call: setting.call ?? w.echoCall,
     runtime: pi.runtime,
     home,
-    tools: w.tools,
+    tools: setting.tools ?? w.tools,
     ...(setting.rejoin === undefined ? {} : { rejoin: setting.rejoin }),
     ...(setting.onIdle === undefined ? {} : { onIdle: setting.onIdle }),
     ...(setting.deadlineMs === undefined ? {} : { deadlineMs: setting.deadlineMs }),

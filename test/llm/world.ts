@@ -173,6 +173,7 @@ export function directory(agents: Agent[], providers: Provider[]): Directory {
     agents: () => agents,
     provider: (name) => providers.find((one) => one.metadata.name === name),
     plugin: () => undefined,
+    plugins: () => [],
     schedule: () => undefined,
   };
 }

@@ -47,7 +47,7 @@ export function mend(frame: Buffer, covers: Covers): Buffer {
 function field(frame: Buffer, roll: Dice): void {
   const edge = EDGES[roll(EDGES.length)] ?? 0;
   const kind = roll(6);
-  if (kind === 0) frame[4] = roll(2) === 0 ? roll(256) : "HEIZARSWKFPheioxqpf".charCodeAt(roll(19));
+  if (kind === 0) frame[4] = roll(2) === 0 ? roll(256) : "HEIZARSWKFPDheioxqpfw".charCodeAt(roll(21));
   else if (kind === 1) frame[5] = roll(256);
   else if (kind === 2) frame.writeUInt32LE(roll(2) === 0 ? edge : roll(8), 8);
   else if (kind === 3) frame.writeUInt32LE(roll(4) === 0 ? edge : Math.max(0, frame.length - HEAD - roll(9)), 12);

@@ -1,11 +1,15 @@
 // The guest's `init` as a plain process for tests: its pipes outlive each connection, as an engine's attach stream does.
 import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
 import { randomBytes } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { systemClock } from "../../src/adapters/clock.ts";
 import type { ExecExit, ExecHandle } from "../../src/core/sandbox.ts";
 import type { Shelf } from "../../src/core/world.ts";
 import { guestPath } from "../../sandbox/guest.ts";
 import { createResident, type Resident, type ResidentOptions } from "../../sandbox/resident.ts";
+import { awaitDial, type Place } from "../../sandbox/resident/dial.ts";
 import type { Carrier } from "../../sandbox/resident/greet.ts";
 
 /** What stands between the two sides; answers what goes on of a chunk, and whether the connection breaks after it. */
@@ -16,6 +20,11 @@ export interface Rig {
   /** Connections so far. */
   readonly opened: () => number;
   readonly connect: () => Promise<Carrier>;
+  /** Connections that PID 1 made itself so far. */
+  readonly dialled: () => number;
+  readonly dial: NonNullable<ResidentOptions["dial"]>;
+  /** Where it does. */
+  readonly place: Place;
   /** Ends the connection there is, as a crash of the carrier does. */
   cut(): void;
   /** Bytes to PID 1 from nobody. */
@@ -31,9 +40,15 @@ export function openRig(binary = guestPath(), env: NodeJS.ProcessEnv = {}): Rig 
   child.stdin.on("error", () => undefined);
   // As with an engine's attach: each client hears everything, and what they all say is mixed.
   const hearers = new Set<{ data(chunk: Uint8Array): void; close(): void }>();
+  const folder = mkdtempSync(join(tmpdir(), "beige-dial-"));
+  const place = { path: join(folder, "supervisor.sock"), inside: join(folder, "supervisor.sock") };
   let opened = 0;
+  let dialled = 0;
   let said = "";
+  const own = new Set<Carrier>();
   const cut = (): void => {
+    for (const one of own) one.destroy();
+    own.clear();
     const were = [...hearers];
     hearers.clear();
     for (const one of were) one.close();
@@ -48,6 +63,22 @@ export function openRig(binary = guestPath(), env: NodeJS.ProcessEnv = {}): Rig 
     if (hearers.size > 0) through(chunk, "out", (part) => hearers.forEach((one) => one.data(part)));
   });
   child.stderr.on("data", (chunk: Buffer) => (said += chunk.toString()));
+  /** The same between the two sides of PID 1's own connection. */
+  const meddled = (inner: Carrier): Carrier => {
+    own.add(inner);
+    return {
+      write: (data) => void (own.has(inner) && through(data, "in", (part) => inner.write(part))),
+      start: (on) =>
+        inner.start({
+          data: (chunk) => own.has(inner) && through(chunk, "out", (part) => on.data(part)),
+          close: () => {
+            own.delete(inner);
+            on.close();
+          },
+        }),
+      destroy: () => inner.destroy(),
+    };
+  };
   const rig: Rig = {
     child,
     opened: () => opened,
@@ -64,10 +95,18 @@ export function openRig(binary = guestPath(), env: NodeJS.ProcessEnv = {}): Rig 
         },
       });
     },
+    dialled: () => dialled,
+    place,
+    dial: async (_id, say, signal) => {
+      const found = await awaitDial({ place, say, secret: randomBytes(16), clock: systemClock, signal });
+      if (found !== undefined) dialled += 1;
+      return found === undefined ? undefined : meddled(found);
+    },
     cut,
     inject: (bytes) => void child.stdin.write(bytes),
     said: () => said,
     end: async () => {
+      rmSync(folder, { recursive: true, force: true });
       if (child.exitCode !== null || child.signalCode !== null) return;
       const ended = new Promise((resolve) => child.once("close", resolve));
       child.kill("SIGKILL");

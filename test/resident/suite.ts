@@ -13,7 +13,7 @@ const OK: ExecExit = { kind: "code", code: 0 };
 const hash = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
 const BIG = Buffer.concat(Array.from({ length: 20 }, () => randomBytes(1 << 20)));
 
-export function residentSuite(name: string, binary: () => string | undefined): void {
+export function residentSuite(name: string, binary: () => string | undefined, carrier: "attach" | "dial" = "attach"): void {
   describe(name, () => {
     /** Nobody else on this machine sleeps so long. */
     const nap = 100_000 + process.pid;
@@ -21,7 +21,8 @@ export function residentSuite(name: string, binary: () => string | undefined): v
     const gateways: Resident[] = [];
     afterEach(async () => {
       for (const one of gateways.splice(0)) one.close();
-      for (const rig of rigs.splice(0)) {
+      const were = rigs.splice(0);
+      for (const rig of were) {
         await rig.end();
         expect(rig.said()).toBe("");
       }
@@ -32,12 +33,20 @@ export function residentSuite(name: string, binary: () => string | undefined): v
       return rig;
     };
     const gateway = (rig: Rig, more?: Partial<ResidentOptions>): Resident => {
-      const one = residentOf(rig, more);
+      const one = residentOf(rig, { ...(carrier === "dial" ? { dial: rig.dial } : {}), ...more });
       gateways.push(one);
       return one;
     };
     const sh = (on: Resident, script: string, timeoutMs = 20_000): Promise<ExecHandle> =>
       on.exec("box", { command: ["sh", "-c", script], cwd: "/tmp", timeoutMs });
+
+    test(`commands are carried by ${carrier}`, async () => {
+      const rig = open();
+      const on = gateway(rig);
+      expect((await whole(await sh(on, "echo first"))).stdout.toString()).toBe("first\n");
+      await expect.poll(() => rig.dialled()).toBe(carrier === "dial" ? 1 : 0);
+      expect((await whole(await sh(on, "echo second"))).stdout.toString()).toBe("second\n");
+    });
 
     test("a command's streams, code, signal, folder and variables come as they are", async () => {
       const on = gateway(open());
@@ -248,7 +257,7 @@ export function residentSuite(name: string, binary: () => string | undefined): v
     test("commands that nobody takes up are ended after a while, without a word from anybody", async () => {
       const rig = open();
       const kept = { shelf: memoryShelf(), folder: join(tmpdir(), "beige-none-such") };
-      const first = residentOf(rig, { epoch: 1, kept });
+      const first = gateway(rig, { epoch: 1, kept });
       await first.exec("box", { command: ["sleep", `${nap}`], cwd: "/", timeoutMs: 60_000, key: "a" });
       await first.exec("box", { command: ["sleep", `${nap}`], cwd: "/", timeoutMs: 60_000 });
       first.close();

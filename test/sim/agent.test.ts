@@ -148,7 +148,7 @@ test("a network connected by hand is drift that forces a replacement", async () 
     verb: "replace",
     why: ["drift"],
     forces: "sandbox.network.mode",
-    drift: [{ path: "sandbox.network.mode", before: "open", after: "none", forces: true }],
+    drift: [{ path: "sandbox.network.mode", before: "open", after: "none", forces: true, impact: "replace" }],
   });
   sim = await restart(sim);
   await converge(sim, 20_000);

@@ -135,8 +135,13 @@ test("strategy onIdle lets the old container serve while anything runs, and is R
   await apply(sim, before);
   const old = serving(sim)?.id;
   sim.running.set(uidOf(sim), 1);
-  const { end } = await apply(sim, after({ update: { strategy: "onIdle" } }));
+  const wanted = after({ update: { strategy: "onIdle" } });
+  const { end, plans } = await apply(sim, wanted);
   expect(end.exit).toBe(0);
+  expect(plans.find((plan) => plan.ref.name === "travel")).toMatchObject({
+    verb: "replace-later",
+    held: { until: "held back until it is idle" },
+  });
   await sim.clock.advance(300_000);
   expect(sim.docker.of(uidOf(sim)).map((box) => box.id)).toEqual([old]);
   expect(state(sim, "Ready")).toMatchObject({ status: "True" });
@@ -152,9 +157,20 @@ test("strategy manual replaces nothing until a restart is asked for, and keeps t
   await apply(sim, before);
   const old = serving(sim)?.id;
   const wanted = after({ update: { strategy: "manual" } });
-  expect((await apply(sim, wanted)).end.exit).toBe(0);
+  const later = { verb: "replace-later", forces: "sandbox.image", held: { until: "held back: beige rollout restart agent/travel" } };
+  const first = await apply(sim, wanted);
+  expect(first.end).toMatchObject({ exit: 0, applied: 1 });
+  expect(first.plans.find((plan) => plan.ref.name === "travel")).toMatchObject({ ...later, actions: [] });
   await sim.clock.advance(600_000);
   expect(serving(sim)).toMatchObject({ id: old, state: "running" });
+  // Nothing of the manifest is new, and yet it is not what runs.
+  const again = await apply(sim, wanted);
+  expect(again.end).toMatchObject({ exit: 0, applied: 0, unchanged: 2 });
+  expect(again.plans.find((plan) => plan.ref.name === "travel")).toMatchObject({ ...later, fields: [], why: ["spec"] });
+  expect((await sim.engine.describe(ref("Agent", "travel"))).plan).toMatchObject({
+    ...later,
+    held: { fields: [{ path: "sandbox.image" }] },
+  });
   expect(state(sim, "Degraded")?.message).toContain("beige rollout restart agent/travel");
   const annotated = { metadata: { annotations: { "beige.dev/restarted-at": "2026-01-02T00:00:00Z" } } };
   await sim.engine.write({ op: "merge", ref: ref("Agent", "travel"), body: annotated, manager: "test", force: false, dryRun: false });

@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createPool, type Pool } from "../../controllers/agent/pool.ts";
 import { kinds } from "../../controllers/index.ts";
 import type { ApplyEvent, ApplyRequest, ObjectPlan } from "../../src/core/control.ts";
 import { condition, type Condition, type ConditionType, type Ref, type Resource } from "../../src/core/resource.ts";
@@ -10,6 +11,7 @@ import type { Outside } from "../../src/core/world.ts";
 import type { HostPolicy } from "../../schemas/types.ts";
 import { createEngine, type Engine } from "../../src/engine/engine.ts";
 import { manualClock, seededRandom, silentLog, turns, type ManualClock } from "../../src/engine/fixture.ts";
+import { createView } from "../../src/engine/view.ts";
 import { openStore, type Store } from "../../src/engine/store.ts";
 import { FakeAudit } from "../fakes/audit.ts";
 import { Faults } from "../fakes/faults.ts";
@@ -52,6 +54,8 @@ export interface Machine {
 export interface Sim extends Machine {
   readonly store: Store;
   readonly engine: Engine;
+  /** A test lets it look. */
+  readonly pool: Pool;
   readonly turns: FakeTurns;
   readonly plugins: FakePlugins;
   readonly providers: FakeProviders;
@@ -118,10 +122,11 @@ function assemble(m: Machine): Sim {
     turns: new FakeTurns(),
     plugins: new FakePlugins(m.packages, m.faults),
     providers: new FakeProviders(),
-    sockets: new FakeSockets(m.home, m.docker, m.faults),
+    sockets: new FakeSockets(m.home, m.docker, m.faults, store.agents.seats.of),
     trees: new FakeTrees(m.manifests),
   };
-  const world: Outside = {
+  m.kits.seatOf = store.agents.seats.of;
+  const outside: Outside = {
     clock: m.clock,
     random,
     log: silentLog,
@@ -148,6 +153,14 @@ function assemble(m: Machine): Sim {
     state: store.agents,
     firings: store.firings,
   };
+  const pool = createPool({
+    world: { ...outside, state: store.agents },
+    entries: () => m.host.warm ?? [],
+    view: () => createView({ store, host: () => m.host, home: m.home, defaultHome: true, clock: m.clock }),
+    folders: m.folders.seats,
+    exists: (uid) => store.directory.agentByUid(uid) !== undefined,
+  });
+  const world: Outside = { ...outside, warm: pool };
   const engine = createEngine({
     store,
     kinds,
@@ -159,7 +172,7 @@ function assemble(m: Machine): Sim {
     random,
     log: silentLog,
   });
-  return Object.assign(m, fakes, { store, engine, world });
+  return Object.assign(m, fakes, { store, engine, world, pool });
 }
 
 /** Lets time pass until the promise ends. */

@@ -11,6 +11,7 @@ import {
 } from "@mariozechner/pi-coding-agent";
 import { createAssistantMessageEventStream, InMemoryCredentialStore, InMemoryModelsStore, type Model } from "@earendil-works/pi-ai";
 import type { SessionOptions, SessionTool } from "../../core/chat.ts";
+import { resultContent } from "../../core/images.ts";
 
 export const SESSION_VERSION = CURRENT_SESSION_VERSION;
 export const PROVIDER = "beige";
@@ -94,7 +95,7 @@ const loader = (systemPrompt: string): Loader => ({
 });
 
 /** A failed tool is said by throwing: that is how the SDK marks its result as an error. */
-const toolOf = (tool: SessionTool): ToolDefinition => ({
+const toolOf = (tool: SessionTool, input: readonly string[]): ToolDefinition => ({
   name: tool.name,
   label: tool.name,
   description: tool.description,
@@ -103,7 +104,7 @@ const toolOf = (tool: SessionTool): ToolDefinition => ({
   async execute(id, params, signal) {
     const answer = await tool.run(id, params as Readonly<Record<string, unknown>>, signal ?? new AbortController().signal);
     if (answer.failed) throw new Error(answer.text === "" ? "failed" : answer.text);
-    return { content: [{ type: "text", text: answer.text }], details: {} };
+    return { content: resultContent(answer, input), details: {} };
   },
 });
 
@@ -132,7 +133,7 @@ export async function createSdkSession(options: SessionOptions, manager: Session
     thinkingLevel: options.thinking,
     // An allowlist: with anything else the host's own shell stays within the model's reach.
     tools: options.tools.map((tool) => tool.name),
-    customTools: options.tools.map(toolOf),
+    customTools: options.tools.map((tool) => toolOf(tool, options.model.input)),
     resourceLoader: loader(options.systemPrompt),
     sessionManager: manager,
     settingsManager: settings(options),

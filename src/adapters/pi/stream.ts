@@ -7,11 +7,11 @@ import {
   type AssistantMessageEvent,
   type Message as SdkEntry,
 } from "@earendil-works/pi-ai";
+import { jsonBytes, textTokens } from "../../core/estimate.ts";
+import { REQUEST_CHARS_MAX, withNewestImages } from "../../core/images.ts";
 import { fold, newDraft, type Draft } from "../../core/draft.ts";
 import type { AssistantMessage, ChatContext, ChatEvent, Message, SessionOptions } from "../../core/chat.ts";
 import { eventStream, MODEL, PROVIDER } from "./sdk.ts";
-
-const CHARS_A_TOKEN = 4;
 
 type StreamFunction = AgentSession["agent"]["streamFunction"];
 
@@ -20,7 +20,7 @@ function contextOf(messages: readonly SdkEntry[]): ChatContext {
   const all = [...messages];
   return {
     systemPrompt: getCurrentSystemPrompt(all),
-    messages: all.filter((message) => message.role !== "system") as unknown as readonly Message[],
+    messages: withNewestImages(all.filter(({ role }) => role !== "system") as unknown as readonly Message[], REQUEST_CHARS_MAX),
     tools: getCurrentTools(all),
   };
 }
@@ -66,7 +66,7 @@ export function ownStream(options: SessionOptions, onOverflow: (tokens: number) 
     const pump = async (): Promise<void> => {
       for await (const event of options.stream(contextOf(context.messages), { thinking: options.thinking }, signal)) {
         fold(draft, event);
-        if (overflowed(event)) onOverflow(Math.floor(JSON.stringify(context.messages).length / CHARS_A_TOKEN));
+        if (overflowed(event)) onOverflow(textTokens(jsonBytes(context.messages)));
         out.push(toSdk(event, draft));
         ended = event.type === "done" || event.type === "error";
         if (ended) return;

@@ -2,7 +2,7 @@
 import { errorInside, refusalOf } from "../failure.ts";
 import { NO_USAGE, priced } from "../../core/usage.ts";
 import type { AssistantMessage, ChatFailure, ChatTarget } from "../../core/chat.ts";
-import type { RelayEvent, WireRequest } from "../../core/road.ts";
+import type { RelayEvent, Sending } from "../../core/road.ts";
 import { createSplitter } from "./events.ts";
 import { isObject, newMemo, type Format, type Memo } from "./format.ts";
 import { createPipe, type Pipe } from "./pipe.ts";
@@ -30,7 +30,7 @@ const ERROR_BODY_MAX = 65_536;
 
 export interface Asked {
   readonly target: ChatTarget;
-  readonly wire: WireRequest;
+  readonly wire: Sending;
   readonly format: Format;
 }
 

@@ -1,6 +1,7 @@
 // Sends one request with node:http and feels everything that can happen to it: no redirect, no retry, no waiting for ever.
 import { Agent as PlainAgent, request as plainRequest, type ClientRequest, type IncomingMessage } from "node:http";
 import { Agent as TlsAgent, request as tlsRequest } from "node:https";
+import { nextTick } from "node:process";
 import type { ChatFailure } from "../../core/chat.ts";
 import type { Asked } from "./exchange.ts";
 
@@ -67,7 +68,8 @@ function prepared({ target, wire, format }: Asked): Prepared {
   };
 }
 
-function opened(agents: Agents, { url, body, headers }: Prepared): ClientRequest {
+/** A connection is had, and nothing is written to it: node:http sends a head with the first byte of its body. */
+function opened(agents: Agents, { url, headers }: Prepared): ClientRequest {
   const secure = url.protocol === "https:";
   const options = {
     method: "POST",
@@ -78,9 +80,7 @@ function opened(agents: Agents, { url, body, headers }: Prepared): ClientRequest
     headers,
     maxHeaderSize: HEADER_BYTES_MAX,
   };
-  const request = (secure ? tlsRequest : plainRequest)(options);
-  request.end(body);
-  return request;
+  return (secure ? tlsRequest : plainRequest)(options);
 }
 
 const headOf = (response: IncomingMessage): Head => ({
@@ -162,12 +162,25 @@ export function postWith(agents: Agents, signal: AbortSignal): Post {
       });
     };
 
+    const { after } = asked.wire;
+    let [body, free] = ["", after === undefined];
+    const leave = (): void => {
+      if (free && !over) request?.end(body);
+    };
     signal.addEventListener("abort", abort, { once: true });
-    process.nextTick(() => {
+    after?.then(() => {
+      free = true;
+      leave();
+    }, destroy);
+    // Who waits for the disk has a turn of the event loop: the disk is asked first.
+    (free ? nextTick : setImmediate)(() => {
       if (over) return;
       if (signal.aborted) return abort();
       try {
-        request = opened(agents, prepared(asked)).on("response", heard).on("error", cut);
+        const ready = prepared(asked);
+        body = ready.body;
+        request = opened(agents, ready).on("response", heard).on("error", cut);
+        leave();
       } catch (error) {
         // What cannot be sent is said without its values: one of them is the key.
         stop({ message: `the request cannot be sent: ${error instanceof Error && "code" in error ? String(error.code) : "invalid"}` });

@@ -140,7 +140,7 @@ test("the gate stands before a WebSocket as before any request", async () => {
     ["command=ls", 421, { headers: { host: "evil.example" } }],
     ["command=ls", 400, { protocols: ["v1.channel.k8s.io"] }],
     ["", 400, {}],
-    ["command=ls&tty=true", 400, {}],
+    ["command=ls&timeout=soon", 400, {}],
     ["command=ls&container=other", 400, {}],
     ["command=ls", 404, { path: POD.replace("travel", "nobody") }],
     ["command=ls", 400, { path: POD.replace("travel", "..%2Fx") }],
@@ -149,6 +149,64 @@ test("the gate stands before a WebSocket as before any request", async () => {
   for (const [query, status, options] of cases)
     expect([query, options, await dial(query, options).ended]).toEqual([query, options, status]);
   expect(called).toBe(0);
+});
+
+const resize = (columns: unknown, rows: unknown): Buffer => Buffer.from(`\u0004${JSON.stringify({ Width: columns, Height: rows })}`);
+
+test("a terminal starts with the client's size, hears of its changes and of nothing that is no size", async () => {
+  const heard: unknown[] = [];
+  const asked = Promise.withResolvers<CallRequest>();
+  const end = Promise.withResolvers<CallResult>();
+  await open((request) => {
+    asked.resolve(request);
+    request.streams?.terminal?.onSize((size) => heard.push(size));
+    return end.promise;
+  });
+  const dialled = dial("command=sh&stdin=1&stdout=1&tty=1&term=screen-256color");
+  dialled.ws.on("open", () => dialled.ws.send(resize(101, 31)));
+  const { streams } = await asked.promise;
+  expect(streams?.terminal).toMatchObject({ columns: 101, rows: 31, term: "screen-256color" });
+  const wrong = [
+    resize(0, 10),
+    resize(1e9, 1),
+    resize("80", 24),
+    resize(1.5, 2),
+    Buffer.from("\u0004null"),
+    Buffer.from("\u0004{"),
+    Buffer.of(4),
+  ];
+  for (const frame of [...wrong, resize(101, 31), resize(80, 24), Buffer.alloc(100_000, 4), resize(81, 24)]) dialled.ws.send(frame);
+  await vi.waitFor(() => expect(heard.at(-1)).toEqual({ columns: 81, rows: 24 }));
+  // The size it had when somebody began to listen, then each that is another.
+  expect(heard).toEqual([
+    { columns: 101, rows: 31 },
+    { columns: 80, rows: 24 },
+    { columns: 81, rows: 24 },
+  ]);
+  end.resolve(done());
+  expect(await dialled.ended).toBe(1000);
+});
+
+test("a client that never says its size gets a usual terminal, one whose TERM is no word a plain one", async () => {
+  const seen: CallRequest[] = [];
+  await open(async (request) => {
+    seen.push(request);
+    return done();
+  });
+  expect(await dial("command=sh&tty=1&term=x%3Brm").ended).toBe(1000);
+  expect(seen[0]?.streams?.terminal).toMatchObject({ columns: 80, rows: 24, term: "xterm" });
+});
+
+test("a client that leaves while its input waits for a reader is missed all the same", async () => {
+  let ended = false;
+  await open((_, signal) => new Promise((resolve) => signal.addEventListener("abort", () => ((ended = true), resolve(done())))));
+  const dialled = dial("command=sleep&stdin=1");
+  await new Promise((resolve) => dialled.ws.on("open", resolve));
+  const block = Buffer.alloc(100_000);
+  for (let i = 0; i < 60; i++) dialled.ws.send(block);
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  dialled.ws.terminate();
+  await vi.waitFor(() => expect(ended).toBe(true), 1_000);
 });
 
 test("a frame that is too long ends the connection and the command", async () => {

@@ -1,11 +1,8 @@
 // Bytes that arrive before they are wanted: bounded, since whoever sends them is told to pause.
 
-const PAUSE_BYTES = 256 * 1024;
+import type { Tap } from "./tap.ts";
 
-interface Tap {
-  pause(): void;
-  resume(): void;
-}
+const PAUSE_BYTES = 256 * 1024;
 
 export class Inbox {
   readonly #tap: Tap;

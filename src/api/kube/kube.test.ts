@@ -26,7 +26,13 @@ test("discovery in one answer says its own version back", async () => {
     "namespaces",
     "events",
     "pods",
+    // By name alone: `kubectl get secrets` hears what to use instead.
+    "secrets",
+    "configmaps",
   ]);
+  const verbs = (name: string) =>
+    core.json.items[0].versions[0].resources.find((each: { resource: string }) => each.resource === name).verbs;
+  expect([verbs("secrets"), verbs("configmaps")]).toEqual([[], []]);
 });
 
 test("every group that is listed can be looked into", async () => {
@@ -152,6 +158,10 @@ test("what is not served is refused with what to use", async () => {
     const { json } = await at.ask(line);
     expect([line, json.kind, json.message]).toEqual([line, "Status", expect.stringMatching(words)]);
   }
+  // As kubectl 1.32 and later send what they create.
+  const headers = { "content-type": "application/vnd.kubernetes.protobuf" };
+  const created = await at.ask("POST /api/v1/namespaces/default/secrets", { body: {}, headers });
+  expect([created.status, created.json.message]).toEqual([404, expect.stringMatching(/beige secret set/)]);
 });
 
 test("unknown fields are refused, told or dropped as the writer asks", async () => {

@@ -26,7 +26,7 @@ export function podOf(agent: Agent): Projected {
       ...(deletionTimestamp !== undefined && { deletionTimestamp, deletionGracePeriodSeconds: 0 }),
       ownerReferences: [{ apiVersion: API_VERSION, kind: "Agent", name, uid, controller: true, blockOwnerDeletion: false }],
     },
-    spec: { containers: [{ name: CONTAINER, image: imageOf(agent), resources: {} }], restartPolicy: "Always" },
+    spec: { containers: [{ name: CONTAINER, image: imageOf(agent), resources: {} }], restartPolicy: "Always", securityContext: {} },
     status: statusOf(agent),
   };
 }

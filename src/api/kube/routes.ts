@@ -7,6 +7,7 @@ import { badRequest, Refusal } from "../status.ts";
 import { checkName } from "../target.ts";
 import { discoveryRoutes } from "./discovery.ts";
 import { events } from "./events.ts";
+import { absent } from "./instead.ts";
 import { logs } from "./logs.ts";
 import { namespaceOf, namespaces } from "./namespaces.ts";
 import { openapiRoutes } from "./openapi.ts";
@@ -82,20 +83,14 @@ function noted({ reply }: Exchange, name: string, code: number): object {
   return namespaceOf(name);
 }
 
-const INSTEAD: Readonly<Record<string, string>> = {
-  secrets: "beige keeps no Secret objects: beige secret set NAME --host HOST, then {secret: NAME} in a Provider",
-  configmaps: "beige has no ConfigMaps: settings are fields of the kinds, texts come from files of the manifest",
-  deployments: "an Agent is its own deployment: kubectl apply -f AGENT.yaml",
-  services: "sandboxes serve no ports",
-  nodes: "there is one machine: beige doctor looks at it",
-  serviceaccounts: "there is one token: beige kubeconfig",
-  cronjobs: "use a Schedule: kubectl explain schedules",
-};
+const SETS = "use beige apply -f FILE --prune, or kubectl apply -f FILE --prune -l LABEL --prune-allowlist=beige.dev/v1/Agent";
+
+/** An ApplySet keeps its members in a Secret, a ConfigMap or a kind that says it may be one. */
+const isApplySet = (url: string): boolean => /[?&](fieldManager=kubectl-applyset|labelSelector=applyset\.)/.test(url);
 
 function notServed({ request }: Exchange): never {
   const path = request.url.split("?", 1)[0] ?? "";
-  const plural = Object.keys(INSTEAD).find((name) => path.split("/").includes(name));
+  if (isApplySet(request.url)) throw new Refusal(400, "BadRequest", "ApplySets are not offered", SETS);
   if (path.length > 1024) throw badRequest("this path is too long");
-  const hint = plural === undefined ? "kubectl api-resources lists what is served" : INSTEAD[plural];
-  throw new Refusal(404, "NotFound", `beige does not serve ${JSON.stringify(path)}`, hint);
+  throw absent(path);
 }

@@ -51,6 +51,9 @@ const FIXED: readonly Served[] = [
       { name: "exec", kind: "PodExecOptions", group: "", version: "v1", verbs: ["create", "get"] },
     ],
   }),
+  // Nothing can be done with them: known by name alone, so that clients ask, and hear what to use instead.
+  core("Secret", "secrets", { verbs: [] }),
+  core("ConfigMap", "configmaps", { short: ["cm"], verbs: [] }),
   review(AUTHORIZATION, "SelfSubjectAccessReview"),
   review(AUTHORIZATION, "SelfSubjectRulesReview"),
   review(AUTHENTICATION, "SelfSubjectReview"),

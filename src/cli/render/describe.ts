@@ -5,7 +5,7 @@ import { condition, nsName, type Agent, type Resource } from "../../core/resourc
 import { age } from "../../core/age.ts";
 import { clean, oneLine, type Output } from "../output.ts";
 import { ownersOf } from "../owners.ts";
-import { VERB_TEXT } from "./plan.ts";
+import { heldFields, VERB_TEXT } from "./plan.ts";
 import { budgetText } from "./spend.ts";
 import { ascii, valueText, whenText } from "./values.ts";
 
@@ -61,9 +61,14 @@ function conditions(out: Output, object: Resource): string[] {
 
 function planned(plan: ObjectPlan): string[] {
   if (plan.verb === "unchanged") return plan.message ? [line("Waiting", oneLine(plan.message))] : [];
-  const fields = [...plan.fields, ...plan.drift].map((field) => oneLine(field.path)).slice(0, 8);
+  const fields = [...plan.fields, ...plan.drift, ...heldFields(plan)].map((field) => oneLine(field.path)).slice(0, 8);
+  const about = fields.length > 0 ? `: ${fields.join(", ")}` : "";
+  // Drift that is only told: nothing is done about it.
+  if (plan.verb === "update" && plan.fields.length + plan.actions.length === 0) return [line("Drifted", `left as it is${about}`)];
+  const why = plan.why.length === 0 ? "" : ` (${plan.why.join(", ")})`;
   return [
-    line("To do", `${VERB_TEXT[plan.verb]} (${plan.why.join(", ")})${fields.length > 0 ? `: ${fields.join(", ")}` : ""}`),
+    line("To do", `${VERB_TEXT[plan.verb]}${why}${about}`),
+    ...(plan.held === undefined ? [] : [line("", oneLine(plan.held.until))]),
     ...plan.actions.map((each) => line("", oneLine(each))),
   ];
 }

@@ -3,7 +3,7 @@ import type { ObjectPlan, StackPlan } from "../../core/control.ts";
 import { SYMBOL } from "../../core/control.ts";
 import { oneLine } from "../output.ts";
 import { textDiff } from "./lines.ts";
-import { isEmpty, isNew } from "./plan.ts";
+import { heldFields, impactText, isEmpty, isNew } from "./plan.ts";
 import { nameOf, valueText } from "./values.ts";
 
 /** GitHub cuts a comment at 65,536 characters. */
@@ -25,8 +25,9 @@ const fenced = (lines: readonly string[]): string[] => {
 };
 
 function fieldDiff(plan: ObjectPlan): string[] {
-  return plan.fields.flatMap((field) => {
-    const title = `  ${oneLine(field.path)}${!isNew(plan) && (field.path === plan.forces || field.forces === true) ? "   (forces replacement)" : ""}`;
+  return [...plan.fields, ...heldFields(plan)].flatMap((field) => {
+    const impact = isNew(plan) ? "" : impactText(plan, field);
+    const title = `  ${oneLine(field.path)}${impact === "" ? "" : `   (${impact})`}`;
     if (typeof field.before === "string" && typeof field.after === "string" && (field.before + field.after).includes("\n")) {
       return [title, ...textDiff(field.before, field.after).lines];
     }
@@ -39,7 +40,7 @@ function fieldDiff(plan: ObjectPlan): string[] {
 function block(plan: ObjectPlan): string {
   const drift = plan.drift.map((field) => `! ${oneLine(field.path)}: ${valueText(field.after)} wanted, ${valueText(field.before)} found`);
   const lines = [...fieldDiff(plan), ...drift];
-  const fields = plan.fields.map((field) => /^[^.[]+(?:\.[^.[]+)?/.exec(field.path)?.[0] ?? field.path);
+  const fields = [...plan.fields, ...heldFields(plan)].map((field) => /^[^.[]+(?:\.[^.[]+)?/.exec(field.path)?.[0] ?? field.path);
   const what =
     plan.verb === "create" || plan.verb === "delete" ? `${plan.verb}d` : [...new Set(fields)].slice(0, 6).join(", ") || plan.why.join(", ");
   const title = `<code>${escape(SYMBOL[plan.verb])}</code> ${escape(nameOf(plan.ref))}: ${escape(what)}`;
@@ -76,8 +77,13 @@ function dangers(plan: StackPlan, offline: boolean): string[] {
     const sessions = offline ? "" : `${each.sessions ?? 0} sessions; `;
     const replaced =
       each.verb === "replace" ? [`⚠ **${name} is replaced** (${sessions}${escape(each.forces ?? each.why.join(", "))})`] : [];
+    const held = each.held === undefined ? "" : `; ${escape(each.held.until)}`;
+    const later =
+      each.verb === "replace-later"
+        ? [`⚠ **${name} is replaced later** (${sessions}${escape(each.forces ?? each.why.join(", "))}${held})`]
+        : [];
     const fields = permissionFields(each);
-    return [...replaced, ...(fields.length === 0 ? [] : [`${name} changes what it may do: ${words(fields)}`])];
+    return [...replaced, ...later, ...(fields.length === 0 ? [] : [`${name} changes what it may do: ${words(fields)}`])];
   });
 }
 
@@ -92,8 +98,10 @@ export function renderMarkdown(
   },
 ): string {
   const { create, update, replace, delete: gone, unchanged } = plan.summary;
+  const later = plan.objects.filter((each) => each.verb === "replace-later").length;
   const parts = [
-    [replace, "replaced"],
+    [replace - later, "replaced"],
+    [later, "replaced later"],
     [gone, "deleted"],
     [create, "created"],
     [update, "updated"],

@@ -18,6 +18,7 @@ const DONE: Readonly<Record<Verb, string>> = {
   create: "created",
   update: "configured",
   replace: "replaced",
+  "replace-later": "configured",
   delete: "deleted",
   adopt: "adopted",
   handover: "handed over",

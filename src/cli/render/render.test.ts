@@ -270,3 +270,27 @@ test("describe starts with the verdict", () => {
   const sources = new Map([["stacks", "main@3f9c2a1"]]);
   expect(renderDescribe(paper(), Object.assign(owned, { sources }), 0)).toMatch(/^Owned by {5}set default, source\/stacks main@3f9c2a1$/m);
 });
+
+test("describe says what a replacement waits for, and that drift is only told where nothing is done about it", () => {
+  const object = {
+    kind: "Agent",
+    metadata: { name: "man", namespace: "default", generation: 1, creationTimestamp: "2026-01-01T00:00:00Z" },
+    spec: {},
+  };
+  const shown = (plan: ObjectPlan): string =>
+    renderDescribe(paper(), { object: object as unknown as Resource, plan, events: [], revisions: [] }, 0);
+  const held = {
+    why: "spec" as const,
+    fields: [{ path: "sandbox.image", before: "a", after: "b", forces: true }],
+    until: "held back until it is idle",
+  };
+  expect(shown(one("man", "replace-later", { held }))).toContain(
+    "To do        replace, later (spec): sandbox.image\n             held back until it is idle\n",
+  );
+  const drift = [{ path: "agent/gitops", before: "x", after: "y" }];
+  expect(shown(one("man", "update", { why: ["drift"], drift }))).toContain("Drifted      left as it is: agent/gitops\n");
+  const told = renderPlan(paper(), stack(one("man", "update", { why: ["drift"], drift }), one("b", "replace-later", { held, drift })));
+  expect(told).toContain("! agent/gitops y wanted, x found   stays\n");
+  expect(told).toContain("! agent/gitops y wanted, x found   held back\n");
+  expect(told).toContain("~ sandbox.image       a → b   forces replacement, held back\n");
+});

@@ -8,7 +8,7 @@ export const CHANGE: readonly Verb[] = [
     summary: "every problem of manifests, without a gateway",
     args: "-f FILE",
     takes: [0, 0],
-    flags: [filename, recursive, output("text", "json", "github")],
+    flags: [filename, recursive, { name: "strict", summary: "what they refer to must be among them" }, output("text", "json", "github")],
     examples: [
       ["beige validate -f stack.yaml", ""],
       ["beige validate -f stacks/ -R -o github", "annotations for a GitHub job"],

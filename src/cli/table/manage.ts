@@ -48,6 +48,18 @@ export const MANAGE: readonly Verb[] = [
     load: async () => (await import("../verbs/export.ts")).run,
   },
   {
+    name: "export health",
+    summary: "failures and cooldowns of each model, as provider-health.json",
+    args: "[PROVIDER...]",
+    takes: [0, Infinity],
+    flags: [],
+    examples: [
+      ["beige export health > provider-health.json", ""],
+      ["beige export health | jq 'map_values(.retryAfter // empty)'", "what is skipped now, and until when"],
+    ],
+    load: async () => (await import("../verbs/health.ts")).run,
+  },
+  {
     name: "edit",
     summary: "an object as YAML in your editor",
     args: "KIND/NAME",

@@ -102,7 +102,7 @@ export const MORE: readonly Verb[] = [
   },
   {
     name: "completion",
-    summary: "completion for a shell: bash, zsh, fish",
+    summary: "completion for a shell: bash, zsh, fish, pwsh",
     args: "SHELL",
     takes: [1, 1],
     flags: [],

@@ -47,13 +47,17 @@ export const TALK: readonly Verb[] = [
     takes: [1, 1],
     rest: true,
     flags: [
+      { name: "stdin", short: "i", summary: "pass on standard input" },
+      { name: "tty", short: "t", summary: "with a terminal of its own, which is this one" },
       namespace,
       { name: "cwd", value: "DIR", summary: "folder in the sandbox (/workspace)" },
-      timeout("120s", "then the whole process tree is ended"),
+      timeout("120s; 1h with -i", "then the whole process tree is ended"),
       output("text", "json"),
     ],
     examples: [
       ["beige exec travel -- ls -l", ""],
+      ["beige exec -it travel -- sh", "a shell in the sandbox"],
+      ["tar c src | beige exec -i travel -- tar x", ""],
       ["beige exec travel -- 'ls | wc -l'", "one word is a shell line"],
     ],
     exits: "the command's own code",

@@ -3,6 +3,7 @@ import { ADOPT, adoptText } from "../../core/adoption.ts";
 import { BeigeError } from "../../core/errors.ts";
 import { workspaceFolder } from "../../core/paths.ts";
 import { LABEL } from "../../core/sandbox.ts";
+import { WARM } from "../../core/seat.ts";
 import { createClient } from "../client.ts";
 import { type Context, type Input, type Run, word } from "../flags.ts";
 import { escaped } from "../neat.ts";
@@ -168,6 +169,10 @@ export const adopt: Run = async (context, input) => {
   const container = (seen.Name ?? given).replace(/^\//, "");
   if (store !== "" && store === (await ownStore(context)))
     throw new BeigeError("conflict", `container ${container} is this gateway's own already`, { hint: "beige get agents" });
+  if (labels[LABEL.kind] === WARM)
+    throw new BeigeError("conflict", `container ${container} was made before its agent: nothing in it says whose it is`, {
+      hint: "beige orphans says where its workspace is",
+    });
   const name = word(input, "name") ?? labels[LABEL.name] ?? container.replace(/^beige-/, "");
   const namespace = word(input, "namespace") ?? labels[LABEL.namespace] ?? "default";
   if (!NAME.test(name) || !NAME.test(namespace))

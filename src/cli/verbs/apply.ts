@@ -1,151 +1,46 @@
-// beige apply: makes what runs match these manifests, and shows it getting there.
-import type { ApplyEnd, ApplyEvent, StackPlan } from "../../core/control.ts";
-import { refKey } from "../../core/resource.ts";
-import { BeigeError } from "../../core/errors.ts";
-import { canAsk, confirm } from "../ask.ts";
-import { type Context, type Input, on, type Run, word, words } from "../flags.ts";
-import { ensureGateway } from "../gateway.ts";
-import { oneLine } from "../output.ts";
-import { asPlanned, savedPlan } from "../planfile.ts";
-import { sayProblems } from "../problems.ts";
-import { count, renderPlan } from "../render/plan.ts";
-import { doneWord, liveProgress, plainProgress, type Progress } from "../render/progress.ts";
-import { nameOf, secondsText } from "../render/values.ts";
-import { cutShort, manifestsOf, planStack, sendStack, type StackOptions, stackOptions } from "../stack.ts";
+// beige apply: makes what runs match these manifests. What shows it getting there is loaded while the gateway is at work.
+import type { ApplyEvent } from "../../core/control.ts";
+import { on, type Run, word } from "../flags.ts";
+import { startingGateway } from "../gateway.ts";
+import { manifestsOf, sendStack, type StackOptions, stackOptions } from "../stack.ts";
 
-type Files = Parameters<typeof planStack>[1];
+/** Until what was asked is on its way: what is loaded from then on is loaded while the gateway is at work. */
+const sent = (): Promise<void> => new Promise((done) => void setImmediate(done));
+
+/** Asks at once, before anybody looks at the answers. */
+async function* begun<T>(events: AsyncGenerator<T>, first: Promise<IteratorResult<T>>): AsyncGenerator<T> {
+  try {
+    for (let step = await first; step.done !== true; step = await events.next()) yield step.value;
+  } finally {
+    await events.return(undefined);
+  }
+}
 
 export const run: Run = async (given, asked) => {
-  const planned = asPlanned(given, asked);
+  const planned = word(asked, "plan") === undefined ? undefined : (await import("../planfile.ts")).asPlanned(given, asked);
   const { context, input } = planned ?? { context: given, input: asked };
   const files = await manifestsOf(context, input);
   const options = stackOptions(input, planned ? { expect: planned.basis } : {});
   const json = word(input, "output") === "json";
-  await ensureGateway(context, !on(input, "no-start"));
-  if (options.dryRun) return dryRun(context, files, { options, json, input });
-  const agreed = planned || on(input, "yes") ? {} : await agree(context, files, { options, json });
-  return send(context, { files, options: { ...options, ...agreed }, json, input: asked });
+  const send = (more: Partial<StackOptions>): AsyncGenerator<ApplyEvent> => {
+    const ask = (): AsyncGenerator<ApplyEvent> => sendStack(context, files, { ...options, ...more });
+    const events = on(input, "no-start") ? ask() : startingGateway(context, ask);
+    const first = events.next();
+    // Whoever reads the answers is told.
+    first.catch(() => undefined);
+    return begun(events, first);
+  };
+  if (options.dryRun) {
+    const what = { events: send({ wait: false, detail: json }), options, json, input, started: context.now() };
+    await sent();
+    return (await import("./applied.ts")).dryRun(context, what);
+  }
+  let agreed: Partial<StackOptions> = {};
+  if (!planned && !on(input, "yes") && (options.prune || context.out.terminal)) {
+    const events = (): AsyncGenerator<ApplyEvent> => send({ dryRun: true, wait: false, detail: true });
+    agreed = await (await import("./applied.ts")).agree(context, events, { options, json });
+  }
+  const what = { events: send(agreed), options: { ...options, ...agreed }, json, input: asked, started: context.now() };
+  await sent();
+  return (await import("./applied.ts")).follow(context, what);
 };
-
-interface Sending {
-  readonly files: Files;
-  readonly options: StackOptions;
-  readonly json: boolean;
-  readonly input: Input;
-}
-
-async function send(context: Context, { files, options, json, input }: Sending): Promise<number> {
-  const started = context.now();
-  const progress = context.out.live && !json ? liveProgress(context.out, () => performance.now()) : plainProgress(context.out);
-  try {
-    return await follow(context, sendStack(context, files, options), { json, progress, options, started });
-  } catch (error) {
-    if (!context.signal.aborted) throw error;
-    progress.stop();
-    if (context.signal.reason !== "SIGPIPE") context.out.note(`apply goes on in the gateway: ${waitCommand(input)}`);
-    return 130;
-  } finally {
-    progress.stop();
-  }
-}
-
-const waitCommand = (input: Input): string =>
-  `beige wait ${words(input, "filename")
-    .map((file) => `-f ${file}`)
-    .join(" ")} --for=Ready`;
-
-async function dryRun(
-  context: Context,
-  files: Files,
-  how: { readonly options: StackOptions; readonly json: boolean; readonly input: Input },
-): Promise<number> {
-  const planned = await planStack(context, files, { ...how.options, detail: how.json });
-  if (planned.problems.length > 0) sayProblems(context.out, planned.problems, how.json);
-  if (planned.plan)
-    await context.out.write(
-      how.json
-        ? savedPlan(context, how.input, { plan: planned.plan, options: how.options })
-        : `${renderPlan(context.out, planned.plan)}Dry run: nothing was changed.\n`,
-    );
-  if (planned.end.exit !== 0 && planned.problems.length === 0) sayEnd(context, planned.end);
-  return planned.end.exit;
-}
-
-/**
- * Asks before something is lost: on a terminal when anything is replaced or deleted, elsewhere only for what pruning would
- * delete, where nobody can answer. What was agreed to is what is done: a plan that has become another one is refused.
- */
-async function agree(
-  context: Context,
-  files: Files,
-  { options, json }: { readonly options: StackOptions; readonly json: boolean },
-): Promise<Pick<StackOptions, "expect">> {
-  const person = canAsk(context);
-  if (!person && !options.prune) return {};
-  const { plan, end } = await planStack(context, files, { ...options, detail: true });
-  if (plan === undefined || end.exit !== 0) return {};
-  const gone = plan.objects.filter((each) => each.verb === "delete");
-  const replaced = person ? plan.objects.filter((each) => each.verb === "replace") : [];
-  if (gone.length + replaced.length === 0) return {};
-  const lost = [
-    ...(replaced.length > 0 ? [`replace ${count(replaced.length, "object")}`] : []),
-    ...(gone.length > 0 ? [`delete ${count(gone.length, "object")}`] : []),
-  ].join(" and ");
-  context.out.note(person && !json ? renderPlan(context.out, plan).trimEnd() : gone.map((each) => `  - ${nameOf(each.ref)}`).join("\n"));
-  await confirm(context, `${lost.slice(0, 1).toUpperCase()}${lost.slice(1)}?`, "--yes");
-  return plan.basis === undefined ? {} : { expect: plan.basis };
-}
-
-interface Follow {
-  readonly json: boolean;
-  readonly progress: Progress;
-  readonly options: StackOptions;
-  readonly started: number;
-}
-
-async function follow(context: Context, events: AsyncIterable<ApplyEvent>, how: Follow): Promise<number> {
-  const { out } = context;
-  let plan: StackPlan | undefined;
-  let end: ApplyEnd | undefined;
-  let problems = 0;
-  for await (const event of events) {
-    if (how.json) await out.write(`${JSON.stringify(event)}\n`);
-    if (event.type === "plan") {
-      plan = event.plan;
-      if (!how.json) how.progress.plan(event.plan);
-    } else if (event.type === "problems") {
-      problems += event.problems.length;
-      if (!how.json) sayProblems(out, event.problems, false);
-    } else if (event.type === "progress" && !how.json) await how.progress.event(event);
-    else if (event.type === "end") end = event;
-  }
-  if (end === undefined) throw cutShort();
-  how.progress.stop();
-  if (how.json) return end.exit;
-  if (problems === 0) await finish(context, { end, how, ...(plan && { plan }) });
-  return end.exit;
-}
-
-async function finish(context: Context, said: { readonly plan?: StackPlan; readonly end: ApplyEnd; readonly how: Follow }): Promise<void> {
-  const { plan, end, how } = said;
-  const { out } = context;
-  if (plan && !how.options.wait && end.exit === 0) {
-    const lines = plan.objects.filter((each) => each.verb !== "unchanged").map((each) => `${nameOf(each.ref)} ${doneWord(each.verb)}\n`);
-    await out.write(lines.join(""));
-  }
-  const left = new Map((plan?.left ?? []).map((ref) => [refKey(ref), ref]));
-  if (left.size > 0)
-    out.note(`no longer in the manifests, kept: ${[...left.values()].slice(0, 10).map(nameOf).join(" ")}   (--prune deletes)`);
-  if (end.exit === 0 || end.applied + end.failed + end.unchanged > 0) {
-    await out.write(
-      `applied ${end.applied}, unchanged ${end.unchanged}, failed ${end.failed} in ${secondsText(context.now() - how.started)}\n`,
-    );
-  }
-  if (end.exit !== 0) sayEnd(context, end);
-}
-
-function sayEnd(context: Context, end: ApplyEnd): void {
-  if (end.message === "") throw new BeigeError("internal", `the gateway ended the apply with ${end.exit} and no reason`);
-  context.out.note(`${context.out.paint("red", "error:")} ${oneLine(end.message)}`);
-  if (end.hint !== undefined) context.out.note(`${context.out.paint("cyan", "fix:")}  ${oneLine(end.hint)}`);
-}

@@ -27,6 +27,14 @@ compdef _beige beige
   fish: `complete -c beige -f -a '(beige __complete -- (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)'
 complete -c beige -s f -l filename -r -F
 `,
+  // The words before the cursor; an empty last one must be said, since the shell drops it.
+  pwsh: `Register-ArgumentCompleter -Native -CommandName beige -ScriptBlock {
+  param($last, $tree, $cursor)
+  $words = @($tree.CommandElements | Where-Object { $_.Extent.StartOffset -lt $cursor } | Select-Object -Skip 1 | ForEach-Object { $_.ToString() })
+  if ($last -eq '') { $words += @('') }
+  beige __complete '--' @words 2>$null | ForEach-Object { [System.Management.Automation.CompletionResult]::new($_, $_, 'ParameterValue', $_) }
+}
+`,
 };
 
 export const script: Run = async (context, input) => {

@@ -5,7 +5,9 @@ import { confirm } from "../ask.ts";
 import { milliseconds } from "../duration.ts";
 import { type Context, type Input, on, type Run, word, words } from "../flags.ts";
 import { pathOf, refOfTarget, type Target, targetsOf } from "../names.ts";
+import { oneLine } from "../output.ts";
 import { manifestTargets } from "../targets.ts";
+import { usersOf } from "../users.ts";
 import { count } from "../render/plan.ts";
 import { nameOf } from "../render/values.ts";
 
@@ -21,10 +23,24 @@ export const run: Run = async (context, input) => {
       "--yes",
     );
   }
+  await warnUsers(context, targets);
   let worst = 0;
   for (const target of targets) worst = Math.max(worst, await one(context, input, { target, force }));
   return worst;
 };
+
+const NAMED_MAX = 5;
+
+/** Those that go with it need no warning. */
+async function warnUsers(context: Context, targets: readonly Target[]): Promise<void> {
+  const going = new Set(targets.map((target) => nameOf(refOfTarget(target))));
+  for (const target of targets) {
+    const users = (await usersOf(context.client, target)).map(oneLine).filter((name) => !going.has(name));
+    if (users.length === 0) continue;
+    const more = users.length > NAMED_MAX ? ` and ${users.length - NAMED_MAX} more` : "";
+    context.out.note(`${nameOf(refOfTarget(target))} is used by ${users.slice(0, NAMED_MAX).join(", ")}${more}: not Ready without it`);
+  }
+}
 
 async function chosen(context: Context, input: Input): Promise<readonly Target[]> {
   const files = words(input, "filename");

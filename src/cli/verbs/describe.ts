@@ -24,6 +24,10 @@ export const run: Run = async (context, input) => {
   const targets = await targetsOf(context.client, input.args, word(input, "namespace"));
   const all: Described[] = [];
   for (const target of targets) {
+    if (target.kind.base !== undefined)
+      throw new BeigeError("invalid", `${target.kind.plural} are only projected: there is nothing more to say of one`, {
+        hint: target.kind.kind === "Pod" ? `beige describe agent/${target.name ?? "NAME"}` : `beige get ${target.kind.plural} -o yaml`,
+      });
     if (target.name === undefined) {
       throw new BeigeError("invalid", `describe needs a name: ${target.kind.kind.toLowerCase()}/NAME`, {
         hint: `beige get ${target.kind.plural}`,

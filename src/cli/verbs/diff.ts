@@ -1,5 +1,5 @@
 // beige diff: what an apply of these manifests would change, against what runs or against other manifests.
-import type { StackPlan } from "../../core/control.ts";
+import type { ManifestFile, ObjectPlan, StackPlan } from "../../core/control.ts";
 import { asBeigeError, BeigeError, type Problem } from "../../core/errors.ts";
 import { type Context, type Input, on, type Run, word, words } from "../flags.ts";
 import { collect } from "../manifests.ts";
@@ -23,7 +23,23 @@ export const run: Run = async (context, input) => {
   }
 };
 
-const compare: Run = async (context, input) => {
+/** A file that is not of beige may lie in a folder that nobody named. */
+const isOurs = (file: ManifestFile): boolean => file.text.includes("beige.dev/");
+
+/** In a clone the manifests of this folder, when a commit or a folder is what they are compared with. */
+async function withFolder(context: Context, input: Input): Promise<Input> {
+  if (words(input, "filename").length > 0 || (word(input, "against") ?? "live") === "live") return input;
+  const { inWorkTree } = await import("../git.ts");
+  if (!inWorkTree(context)) return input;
+  context.out.note("no -f given: taking -f .");
+  return { ...input, flags: { ...input.flags, filename: ["."], [UNNAMED]: true } };
+}
+
+/** Marks an input whose -f was not said. */
+const UNNAMED = "unnamed";
+
+const compare: Run = async (context, asked) => {
+  const input = await withFolder(context, asked);
   const json = word(input, "output") === "json";
   const got = await planOf(context, input);
   if (got.problems.length > 0) {
@@ -65,15 +81,29 @@ async function beforeOf(context: Context, input: Input, against: string): Promis
 
 const optionsOf = (input: Input, fixed: Partial<StackOptions> = {}): StackOptions => stackOptions(input, { timeoutMs: 60_000, ...fixed });
 
+/** The manifests, and what they are compared with. */
+async function sidesOf(context: Context, input: Input, against: string): Promise<readonly [readonly ManifestFile[], Before]> {
+  if (!on(input, UNNAMED)) return [await manifestsOf(context, input), await beforeOf(context, input, against)];
+  const all = await collect(context, ["."], { deep: on(input, "recursive"), empty: true });
+  const before = await beforeOf(context, input, against);
+  const then = "files" in before ? { ...before, files: before.files.filter(isOurs) } : before;
+  const files = all.filter(isOurs);
+  if (files.length > 0 || !("files" in then) || then.files.length > 0) return [files, then];
+  throw new BeigeError("invalid", `this folder holds no manifests, and held none in ${against}`, {
+    hint: "-f FOLDER, or -R for its folders",
+  });
+}
+
 async function planOf(context: Context, input: Input): Promise<Got> {
   const against = word(input, "against") ?? "live";
-  const files = await manifestsOf(context, input);
   if (against !== "live") {
     const { planAgainst } = await import("../offline.ts");
-    const { passedOver, ...got } = planAgainst(files, await beforeOf(context, input, against));
+    const [files, before] = await sidesOf(context, input, against);
+    const { passedOver, ...got } = planAgainst(files, before);
     if (passedOver > 0) context.out.note(`${against} itself has ${count(passedOver, "problem")}: what is wrong there counts as absent`);
     return { ...got, exit: 0, message: "" };
   }
+  const files = await manifestsOf(context, input);
   const detail = word(input, "output") === "json";
   const { plan, problems, end } = await planStack(context, files, optionsOf(input, { detail }));
   return { problems, exit: end.exit, message: end.message, ...(plan && { plan }), ...(end.hint !== undefined && { hint: end.hint }) };
@@ -104,6 +134,7 @@ export function judged(plan: StackPlan, failOn: string | undefined): number {
   const odd = names.find((name) => !["create", "update", "replace", "delete", "permission"].includes(name));
   if (odd !== undefined)
     throw new BeigeError("invalid", `--fail-on does not know "${odd}"`, { hint: "--fail-on delete,replace,permission" });
-  const hit = plan.objects.some((each) => names.includes(each.verb) || (names.includes("permission") && permissionFields(each).length > 0));
+  const named = ({ verb }: ObjectPlan): boolean => names.includes(verb === "replace-later" ? "replace" : verb);
+  const hit = plan.objects.some((each) => named(each) || (names.includes("permission") && permissionFields(each).length > 0));
   return hit ? 1 : 0;
 }

@@ -1,6 +1,7 @@
 // beige doctor: whether this machine can run agents, and the command that mends what is wrong.
 import { existsSync, statfsSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { engineLacks, type EngineSays } from "../../core/lacks.ts";
 import type { SandboxCheck } from "../../core/sandbox.ts";
 import { createClient } from "../client.ts";
 import { type Context, type Input, type Run, word } from "../flags.ts";
@@ -9,6 +10,7 @@ import { oneLine } from "../output.ts";
 import { count } from "../render/plan.ts";
 import { ascii } from "../render/values.ts";
 import { socketOf } from "../place.ts";
+import { warmFindings } from "../warm.ts";
 import { verifyFiles } from "./audit.ts";
 
 export interface Finding {
@@ -56,11 +58,36 @@ function home(context: Context): readonly Finding[] {
 export const dockerSocket = (env: NodeJS.ProcessEnv): string =>
   env["DOCKER_HOST"]?.startsWith("unix://") === true ? env["DOCKER_HOST"].slice(7) : "/var/run/docker.sock";
 
+/** What stands between an agent and this machine, as far as the engine says. */
+export function protection(info: EngineSays): readonly Finding[] {
+  const lacks = engineLacks(info);
+  const missing = lacks.filter((each) => each !== "live-restore");
+  return [
+    lacks.includes("live-restore")
+      ? {
+          name: "live-restore",
+          state: "warning",
+          message: "is off: sandboxes end with a restart of the engine, and their commands are told as lost",
+          fix: '/etc/docker/daemon.json: "live-restore": true   then reload the engine',
+        }
+      : { name: "live-restore", state: "ok", message: "commands outlive a restart of the engine" },
+    missing.length === 0
+      ? { name: "protection", state: "ok", message: "this host gives all layers" }
+      : {
+          name: "protection",
+          state: "warning",
+          message: `this host cannot give ${missing.map(oneLine).join(", ")}`,
+          fix: "beige doctor --sandbox AGENT says what holds without it, and what brings it",
+        },
+  ];
+}
+
 async function docker(context: Context): Promise<readonly Finding[]> {
   const socket = dockerSocket(context.env);
   const client = createClient(socket, context.signal);
   try {
     const { Version } = await client.get<{ Version: string }>({ path: "/version", idleMs: 5_000 });
+    const info = await client.get<EngineSays>({ path: "/info", idleMs: 5_000 });
     const images = await Promise.all(
       ["beige-sandbox:latest", "beige-base:1"].map(async (image) =>
         (await client.ask({ path: `/images/${image}/json`, idleMs: 5_000 })).status === 200 ? image : undefined,
@@ -72,6 +99,7 @@ async function docker(context: Context): Promise<readonly Finding[]> {
       present.length > 0
         ? { name: "images", state: "ok", message: present.join(", ") }
         : { name: "images", state: "warning", message: "none of ours is on the engine", fix: "sh sandbox/engine.sh ensure" },
+      ...protection(info),
     ];
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
@@ -95,19 +123,21 @@ async function docker(context: Context): Promise<readonly Finding[]> {
   }
 }
 
-async function gateway(context: Context): Promise<Finding> {
+async function gateway(context: Context): Promise<readonly Finding[]> {
   const seen = await health(context.home, context.signal);
   if (!seen.up)
-    return { name: "gateway", state: "warning", message: `none answers at ${socketOf(context.home)}`, fix: "beige gateway start" };
+    return [{ name: "gateway", state: "warning", message: `none answers at ${socketOf(context.home)}`, fix: "beige gateway start" }];
   const engine = seen.body?.["engine"];
   if (typeof engine === "string" && engine !== "ok")
-    return {
-      name: "gateway",
-      state: "warning",
-      message: `is up, but its engine does not answer: ${oneLine(engine)}`,
-      fix: "beige doctor shows the engine; the gateway recovers by itself",
-    };
-  return { name: "gateway", state: "ok", message: seen.settled ? "is up" : "is starting" };
+    return [
+      {
+        name: "gateway",
+        state: "warning",
+        message: `is up, but its engine does not answer: ${oneLine(engine)}`,
+        fix: "beige doctor shows the engine; the gateway recovers by itself",
+      },
+    ];
+  return [{ name: "gateway", state: "ok", message: seen.settled ? "is up" : "is starting" }, ...warmFindings(seen.body)];
 }
 
 async function policy(context: Context): Promise<readonly Finding[]> {
@@ -137,7 +167,7 @@ export const findings = async (context: Context, input: Input): Promise<readonly
   node(),
   ...home(context),
   ...(await docker(context)),
-  await gateway(context),
+  ...(await gateway(context)),
   ...(await policy(context)),
   ...(await audit(context, input)),
 ];

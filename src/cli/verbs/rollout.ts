@@ -83,6 +83,10 @@ const failedOf = (object: Resource): Condition | undefined => {
   return failed !== undefined && failed.observedGeneration >= object.metadata.generation ? failed : undefined;
 };
 
+/** The old sandbox serves on, until the agent is idle or somebody restarts it: not rolled out, as little as a paused deployment is. */
+const heldBack = ({ status }: Pick<Resource, "status">): Condition | undefined =>
+  status?.conditions.find((each) => each.type === "Degraded" && each.status === "True" && each.reason === "ReplacePending");
+
 export const status: Run = async (context, input) => {
   const target = await single(context, input, "rollout status");
   const name = nameOf(refOfTarget(target));
@@ -94,12 +98,18 @@ export const status: Run = async (context, input) => {
     const { generation } = object.metadata;
     const ready = object.status?.conditions.find((each) => each.type === "Ready");
     const looked = ready !== undefined && ready.observedGeneration >= generation;
-    if (looked && ready.status === "True") {
+    const held = looked && ready.status === "True" ? heldBack(object) : undefined;
+    if (looked && ready.status === "True" && held === undefined) {
       await context.out.write(`${name} rolled out, revision ${generation}\n`);
       return 0;
     }
+    const about = held ?? ready;
     const why = looked
-      ? [ready.reason, ready.message].filter(Boolean).map(oneLine).join(": ")
+      ? [about?.reason, about?.message]
+          .flatMap((each) => each ?? [])
+          .filter(Boolean)
+          .map(oneLine)
+          .join(": ")
       : "the newest spec has not been looked at yet";
     const failed = failedOf(object);
     if (failed !== undefined || on(input, "no-wait")) {

@@ -18,7 +18,7 @@ export const run: Run = async (context, input) => {
   needTerminal(context);
   const [agent, session] = [agentOf(input), word(input, "session")];
   if (session !== undefined && on(input, "new")) throw new BeigeError("invalid", "--session and --new exclude each other");
-  await ensureGateway(context, true);
+  await ensureGateway(context);
   const { openTui } = await import("../../tui/run.ts");
   await openTui({
     client: context.client,

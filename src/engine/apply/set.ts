@@ -90,8 +90,8 @@ async function refuseLearned(
       : [{ object: { ...after, status: { observedGeneration: 0, conditions: [], ...after.status, observed } } }];
   });
   if (put.length === 0) return;
-  const problems = await problemsOf(deps, staged, overlaid(view, { put, removed: [] }), pace);
-  if (problems.length > 0) throw invalid(problems);
+  const { refused } = await problemsOf(deps, staged, overlaid(view, { put, removed: [] }), pace);
+  if (refused.length > 0) throw invalid(refused);
 }
 
 function summaryOf(objects: readonly ObjectPlan[]): StackPlan["summary"] {
@@ -99,7 +99,7 @@ function summaryOf(objects: readonly ObjectPlan[]): StackPlan["summary"] {
   return {
     create: count("create", "adopt"),
     update: count("update", "handover"),
-    replace: count("replace"),
+    replace: count("replace", "replace-later"),
     delete: count("delete"),
     unchanged: count("unchanged"),
   };

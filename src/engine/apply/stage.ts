@@ -9,6 +9,7 @@ import { applyOwned, type Conflict } from "../../core/ownership.ts";
 import type { Ref, Resource } from "../../core/resource.ts";
 import type { Clock, Random } from "../../core/world.ts";
 import { placed, type Language } from "../language.ts";
+import { checkTogether, type Judged } from "../ratchet.ts";
 import { birthUid, changedObject, newObject, sameObject } from "../object.ts";
 import type { Store } from "../store.ts";
 import { overlaid } from "../view.ts";
@@ -47,6 +48,8 @@ export interface Stage {
   /** In apply order. */
   readonly staged: readonly Staged[];
   readonly problems: readonly Problem[];
+  /** What was wrong before, in fields that do not change. */
+  readonly warnings: readonly Problem[];
   /** What there is afterwards. */
   readonly view: View;
 }
@@ -110,24 +113,24 @@ function stageAnew(deps: StageDeps, wanted: WantedDocument, request: StageReques
 }
 
 /** References that lead nowhere, cycles, and what each kind sees wrong. */
-export async function problemsOf(
-  deps: StageDeps,
-  staged: readonly Staged[],
-  view: View,
-  pace: () => Promise<void>,
-): Promise<readonly Problem[]> {
+export async function problemsOf(deps: StageDeps, staged: readonly Staged[], view: View, pace: () => Promise<void>): Promise<Judged> {
   const { language } = deps;
+  const now = deps.view();
   const problems: Problem[] = [];
-  for (const { after, wanted } of staged) {
+  const warnings: Problem[] = [];
+  for (const { before, after, wanted } of staged) {
     const names = (kind: string, namespace: string): readonly string[] =>
       view.list(kind).flatMap((o) => (o.metadata.namespace === namespace ? [o.metadata.name] : []));
     const unknown = unknownReferences([after], language.needs, (ref) => view.get(ref) !== undefined, names);
-    const found = [...unknown, ...language.check(after, view)];
-    problems.push(...found.map((problem) => placed({ ...problem, object: `${after.kind}/${after.metadata.name}` }, wanted.document)));
+    const change = { ...(before === undefined ? {} : { before }), after, old: wanted.old };
+    const { refused, kept } = checkTogether(language, change, { before: now, after: view });
+    const shown = (problem: Problem): Problem => placed({ ...problem, object: `${after.kind}/${after.metadata.name}` }, wanted.document);
+    problems.push(...[...unknown, ...refused].map(shown));
+    warnings.push(...[...wanted.old, ...kept].map(shown));
     if (problems.length >= MAX_PROBLEMS) break;
     await pace();
   }
-  return problems.slice(0, MAX_PROBLEMS);
+  return { refused: problems.slice(0, MAX_PROBLEMS), kept: warnings.slice(0, MAX_PROBLEMS) };
 }
 
 export async function stage(
@@ -151,6 +154,6 @@ export async function stage(
   }));
   const view = overlaid(deps.view(), { put, removed: request.removed });
   await pace();
-  const problems = [...cycleProblems(cycles), ...(await problemsOf(deps, staged, view, pace))];
-  return { staged, problems, view };
+  const { refused, kept } = await problemsOf(deps, staged, view, pace);
+  return { staged, problems: [...cycleProblems(cycles), ...refused], warnings: kept, view };
 }

@@ -1,7 +1,9 @@
 // What is kept of agents besides their objects: the host user, the container that serves, the intent that outlives a pass.
 import type { Intent } from "../../core/kind.ts";
 import type { AgentState } from "../../core/world.ts";
+import type { Seats } from "../../core/seat.ts";
 import { transact, type Connection } from "./connection.ts";
+import { createSeats } from "./seats.ts";
 
 /** Host uids of sandboxes start here, above those of people and services. */
 export const FIRST_HOST_UID = 20_000;
@@ -9,6 +11,7 @@ export const FIRST_HOST_UID = 20_000;
 const LAST_HOST_UID = 59_999;
 
 export interface AgentRows extends AgentState {
+  readonly seats: Seats;
   intent(uid: string): Intent | undefined;
   /** The object is gone, and its rows with it. */
   forget(uid: string): void;
@@ -76,7 +79,18 @@ export function createAgents({ full }: Connection, owner: Owner = processOwner()
     });
   }
 
+  const seats = createSeats({
+    full,
+    users: owner.uid === 0,
+    onClaim(seat, uid, container) {
+      actives.set(uid, container);
+      // The number goes with the seat: asked for again, it is read under its new name.
+      users.delete(seat);
+    },
+  });
+
   return {
+    seats,
     hostUser,
     takeUser,
     active: (uid) => actives.get(uid),

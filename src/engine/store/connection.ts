@@ -22,10 +22,17 @@ function damaged(path: string, cause: unknown): BeigeError {
 
 /** Nobody else writes here; whoever looks in by hand may hold the file for a moment, and the event loop waits with us. */
 const BUSY_MS = 200;
+/**
+ * The commit that reaches it brings the log into the tables and waits for the disk, some 10 ms for every request under way. The log
+ * of a busy gateway holds the same few pages again and again: of many commits it costs little more than of few.
+ */
+const LOG_PAGES = 8_000;
 
 function open(path: string, synchronous: "FULL" | "NORMAL"): DatabaseSync {
   const db = new DatabaseSync(path, { timeout: BUSY_MS, enableForeignKeyConstraints: false });
-  db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = ${synchronous}; PRAGMA wal_autocheckpoint = 1000; PRAGMA trusted_schema = OFF`);
+  db.exec(
+    `PRAGMA journal_mode = WAL; PRAGMA synchronous = ${synchronous}; PRAGMA wal_autocheckpoint = ${LOG_PAGES}; PRAGMA trusted_schema = OFF`,
+  );
   return db;
 }
 

@@ -15,6 +15,7 @@ export function createDirectory(objects: Objects): Directory {
     agents: () => objects.list("Agent") as readonly Agent[],
     provider: (name) => get<Provider>("Provider", "", name),
     plugin: (name) => get<Plugin>("Plugin", "", name),
+    plugins: () => objects.list("Plugin") as readonly Plugin[],
     schedule: (namespace, name) => get<Schedule>("Schedule", namespace, name),
   };
 }

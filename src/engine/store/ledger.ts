@@ -1,4 +1,5 @@
 // The rows of what was spent, in state.db: written once a turn of the event loop, summed by scope and day, and pruned in steps.
+import { nextTick } from "node:process";
 import { setImmediate as later } from "node:timers";
 import { NOTHING, dayOf, plus } from "../../core/budget.ts";
 import type { Charge, LedgerBook, LedgerEnd, LedgerRow, Scope } from "../../core/ledger.ts";
@@ -148,10 +149,13 @@ export function createLedgerBook(connection: Connection, clock: Clock, log: Log)
   function soon(): void {
     if (scheduled) return;
     scheduled = true;
-    later(() => {
-      scheduled = false;
-      flushOrSay();
-    });
+    // Behind what else this request has asked for in this turn: its audit row is on its way to the disk meanwhile.
+    nextTick(() =>
+      later(() => {
+        scheduled = false;
+        flushOrSay();
+      }),
+    );
   }
 
   /** Until an end is written its row counts at its reserve, which is safe: it rides with the next row that opens, or waits a moment. */

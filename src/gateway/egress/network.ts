@@ -42,6 +42,7 @@ export const EGRESS_LIMITS: EgressLimits = {
 
 export interface EgressDeps {
   readonly home: string;
+  readonly seatOf?: import("../../core/seat.ts").SeatOf;
   readonly directory: Pick<Directory, "agentByUid">;
   /** What the operator of this machine allows. */
   readonly host: () => Pick<HostPolicy, "egress">;

@@ -15,7 +15,7 @@ const FILES_MAX = 2_000;
 const BYTES_MAX = 32 * 1024 * 1024;
 const LIST_MAX = 64;
 export const TOOL_NAME = /^[a-z0-9][a-z0-9._-]{0,62}$/;
-export const HOOKS = ["preToolCall", "postToolCall", "onToolStart", "prePrompt", "postResponse", "modelSwitched"] as const;
+export const HOOKS = ["preToolCall", "postToolCall", "onToolStart", "prePrompt", "preResponse", "postResponse", "modelSwitched"] as const;
 const PLUGIN_NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 
 const code = (error: unknown): string => (error as { code?: string }).code ?? "";

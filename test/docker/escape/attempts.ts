@@ -1,7 +1,9 @@
 // What a hostile command tries, as data: a script that succeeds only where it gets what it must not have, and who is to stop it.
 
-export type Backend = "strict" | "packages" | "bwrap";
-export const BACKENDS: readonly Backend[] = ["strict", "packages", "bwrap"];
+export type Backend = "strict" | "packages" | "bwrap" | "runsc" | "open";
+/** Those that every machine with an engine and bubblewrap has. */
+export const BACKENDS = ["strict", "packages", "bwrap"] as const satisfies readonly Backend[];
+export type Everywhere = (typeof BACKENDS)[number];
 
 export interface Attempt {
   readonly what: string;
@@ -9,7 +11,7 @@ export interface Attempt {
   readonly script: string;
   /** What the layer says when it refuses: a script that ended for want of a program was not stopped by anybody. */
   readonly says: RegExp;
-  readonly layer: string | Readonly<Record<Backend, string>>;
+  readonly layer: string | Readonly<Partial<Record<Backend, string>>>;
   /** Backends that allow it by design. */
   readonly allowed?: readonly Backend[];
 }
@@ -27,7 +29,7 @@ const QUIET = "PID 1 is not dumpable";
 /** A script that tells by itself. */
 const NOTHING = /^$/;
 
-const each = (strict: string, packages: string, bwrap: string): Readonly<Record<Backend, string>> => ({ strict, packages, bwrap });
+const each = (engine: string, bwrap: string): Attempt["layer"] => ({ strict: engine, packages: engine, runsc: engine, bwrap });
 
 export const ATTEMPTS: readonly Attempt[] = [
   { what: "write to the root file system", script: "touch /new", says: READ_ONLY, layer: ROOT, allowed: ["packages"] },
@@ -93,14 +95,14 @@ export const ATTEMPTS: readonly Attempt[] = [
     what: "name a helper of the kernel in /sys",
     script: "echo /workspace/x >/sys/kernel/uevent_helper || echo x >/sys/power/state",
     says: NOT_WRITABLE,
-    layer: each("read-only /sys", "read-only /sys", "no /sys"),
+    layer: each("read-only /sys", "no /sys"),
   },
   {
     what: "leave its control group",
     script:
       "mkdir /sys/fs/cgroup/memory/x || echo 1 >/sys/fs/cgroup/memory/memory.limit_in_bytes || echo 1 >/sys/fs/cgroup/pids/cgroup.procs",
     says: /Read-only|Permission|No such file|nonexistent/,
-    layer: each("read-only /sys", "read-only /sys", "no /sys"),
+    layer: each("read-only /sys", "no /sys but for a count, read-only"),
   },
   { what: "raise its descriptors", script: "ulimit -n 100000", says: /not permitted|error setting limit/i, layer: "no capability" },
   {
@@ -184,3 +186,11 @@ export const ATTEMPTS: readonly Attempt[] = [
     layer: "own resolv.conf",
   },
 ];
+
+/** What gVisor does not refuse, and why that leads nowhere: its processes are not hidden from each other. */
+export const RUNSC_LETS: Readonly<Record<string, string>> = {
+  "read the environment of PID 1": "it holds no more than that of every command",
+  "open the carrier of PID 1": "the gateway trusts no supervisor: it can lie of itself only",
+  "open the frames of its keeper": "the gateway trusts no supervisor: it can lie of itself only",
+  "hide from the killer of processes": "that is the sandbox's own kernel: the group's limit holds",
+};

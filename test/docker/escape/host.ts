@@ -9,6 +9,8 @@ export interface Host {
   readonly address: string;
   readonly bridge: string;
   readonly other: string;
+  /** Of a listener on the host's loopback alone. */
+  readonly inner: number;
   /** Connections and datagrams that came from anywhere but this test. */
   readonly visits: () => number;
   /** The script with the names of these in their places. */
@@ -50,6 +52,12 @@ export async function openHost(): Promise<Host> {
   });
   await new Promise<void>((done) => server.listen(0, "::", done));
   const { port } = server.address() as AddressInfo;
+  const loopback = createServer((socket) => {
+    visits += 1;
+    socket.end("a port of the host\n");
+  });
+  await new Promise<void>((done) => loopback.listen(0, "127.0.0.1", done));
+  const inner = (loopback.address() as AddressInfo).port;
   // In the network's namespace and not on the disk: a sandbox that shares the host's network would have it.
   const nameless = createServer(() => (visits += 1));
   await new Promise<void>((done) => nameless.listen(`\0beige-escape-${port}`, done));
@@ -60,17 +68,25 @@ export async function openHost(): Promise<Host> {
   const bridge = own.find(({ name }) => name === "docker0")?.address ?? "172.17.0.1";
   const address = own.find(({ name }) => name !== "docker0")?.address ?? bridge;
   const other = await neighbour();
-  const words: Readonly<Record<string, string>> = { HOST: address, BRIDGE: bridge, OTHER: other.address, PORT: String(port) };
+  const words: Readonly<Record<string, string>> = {
+    HOST: address,
+    BRIDGE: bridge,
+    OTHER: other.address,
+    PORT: String(port),
+    INNER: String(inner),
+  };
   return {
     port,
     address,
     bridge,
     other: other.address,
+    inner,
     visits: () => visits,
-    fill: (script) => script.replaceAll(/\b(?:HOST|BRIDGE|OTHER)\b|PORT\b/g, (word) => words[word] ?? word),
+    fill: (script) => script.replaceAll(/\b(?:HOST|BRIDGE|OTHER|INNER)\b|PORT\b/g, (word) => words[word] ?? word),
     close() {
       docker("rm", "-f", other.id);
       server.close();
+      loopback.close();
       nameless.close();
       datagrams.close();
     },

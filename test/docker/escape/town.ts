@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect } from "vitest";
 import { unpackImage } from "../bwrapground.ts";
 import { makeGateway, type Gateway } from "../../gateway.ts";
-import { BACKENDS, type Backend } from "./attempts.ts";
+import { BACKENDS, type Everywhere as Backend } from "./attempts.ts";
 import type { Host } from "./host.ts";
 import type { Row } from "./table.ts";
 

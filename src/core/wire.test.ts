@@ -6,7 +6,7 @@ const bytes = (text: string): Buffer => Buffer.from(text, "latin1");
 const HEAD = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
 
 function read(parts: readonly Buffer[]): { body: string; done: boolean; status: number | undefined } {
-  const wire = createWire();
+  const wire = createWire({ name: "the gateway", hint: "beige gateway restart" });
   const body = parts.flatMap((part) => [...wire.push(part)]);
   return { body: Buffer.concat(body).toString("latin1"), done: wire.done(), status: wire.head()?.status };
 }
@@ -57,7 +57,7 @@ test("the body does not depend on how the bytes arrive", () => {
       const framed = parts.map((part) => Buffer.concat([bytes(`${part.length.toString(16)}\r\n`), Buffer.from(part), bytes("\r\n")]));
       const whole = Buffer.concat([bytes(HEAD), ...framed, bytes("0\r\n\r\n")]);
       const at = [0, ...cuts.map((cut) => cut % (whole.length + 1)), whole.length].toSorted((a, b) => a - b);
-      const wire = createWire();
+      const wire = createWire({ name: "the gateway", hint: "beige gateway restart" });
       const got = at.slice(1).flatMap((end, i) => [...wire.push(whole.subarray(at[i], end))].map((part) => Buffer.from(part)));
       expect(wire.done()).toBe(true);
       expect(Buffer.concat(got).equals(body)).toBe(true);

@@ -1,5 +1,5 @@
 // HTTP/1.1 answers, byte by byte: a head, then a body whose end must be seen, so that a killed stream never looks finished.
-import { BeigeError } from "../core/errors.ts";
+import { BeigeError } from "./errors.ts";
 
 const HEAD_MAX_BYTES = 64 * 1024;
 const LINE_MAX_BYTES = 4096;
@@ -16,10 +16,18 @@ export interface Wire {
   readonly head: () => Head | undefined;
   /** Whether the last byte of the body has been seen. */
   readonly done: () => boolean;
+  /** Bytes that came after it. */
+  readonly surplus: () => number;
 }
 
-const broken = (what: string): BeigeError =>
-  new BeigeError("unavailable", `the gateway's answer is broken: ${what}`, { hint: "beige gateway restart" });
+/** Whose answers these are, for what is said of broken ones. */
+export interface Sender {
+  /** Such as "the gateway". */
+  readonly name: string;
+  readonly hint: string;
+}
+
+const broken = (what: string): Error => new Error(what);
 
 function parseHead(text: string): Head {
   const [first = "", ...lines] = text.split("\r\n");
@@ -29,7 +37,10 @@ function parseHead(text: string): Head {
   for (const line of lines) {
     const colon = line.indexOf(":");
     if (colon < 1) throw broken("a header without a name");
-    headers.set(line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim());
+    const name = line.slice(0, colon).toLowerCase();
+    const value = line.slice(colon + 1).trim();
+    // The one header that comes several times and is read.
+    headers.set(name, name === "warning" && headers.has(name) ? `${headers.get(name)}, ${value}` : value);
   }
   return { status: Number(status), headers };
 }
@@ -108,16 +119,22 @@ function step(reading: Reading, body: Buffer[]): boolean {
   return true;
 }
 
-export function createWire(): Wire {
+export function createWire({ name, hint }: Sender): Wire {
   const reading: Reading = { rest: Buffer.alloc(0), state: { at: "head" }, head: undefined };
   return {
     push(bytes) {
       reading.rest = reading.rest.length === 0 ? bytes : Buffer.concat([reading.rest, bytes]);
       const body: Buffer[] = [];
-      while (step(reading, body));
+      try {
+        while (step(reading, body));
+      } catch (error) {
+        const what = error instanceof Error ? error.message : String(error);
+        throw new BeigeError("unavailable", `${name}'s answer is broken: ${what}`, { hint });
+      }
       return body;
     },
     head: () => reading.head,
     done: () => reading.state.at === "done",
+    surplus: () => reading.rest.length,
   };
 }
