@@ -40,9 +40,7 @@ if (major < 24) {
     process.exitCode = 2;
   }
 } else {
-  // What is compiled is kept, in a folder that only this user can write; no home is made for it.
-  var home = process.env.BEIGE_HOME || path.join(require("os").homedir(), ".beige");
-  var kept = fs.existsSync(home) ? path.join(home, "cache") : "";
+  var kept = keeping(process.env.BEIGE_HOME || path.join(require("os").homedir(), ".beige"));
   if (kept !== "") require("module").enableCompileCache(kept);
   // A clone runs its sources, so that an old build is never taken for them; a package has none.
   if (!fs.existsSync(source)) run(kept);
@@ -51,6 +49,24 @@ if (major < 24) {
       console.error("error: beige cannot start: " + (error && error.stack ? error.stack : error));
       process.exitCode = 70;
     });
+}
+
+/** The folder where what is compiled is kept, "" for none: what is found there is run, so nobody else may write it. No home is made for it. */
+function keeping(home) {
+  var folder = path.join(home, "cache");
+  try {
+    if (!ours(home)) return "";
+    if (!fs.existsSync(folder)) fs.mkdirSync(folder, { mode: 448 });
+    return ours(folder) ? folder : "";
+    // eslint-disable-next-line no-unused-vars -- old Nodes do not read it without the name
+  } catch (error) {
+    return "";
+  }
+}
+
+function ours(folder) {
+  var found = fs.statSync(folder);
+  return found.isDirectory() && (!process.getuid || (found.uid === process.getuid() && (found.mode & 18) === 0));
 }
 
 /** Runs the built program. Node itself keeps what is compiled before a file runs; for a frequent verb all is kept that it needed. */
@@ -83,7 +99,7 @@ function run(folder) {
   script.runInThisContext()(made.exports, require("module").createRequire(built), made, built, path.dirname(built));
 }
 
-/** Marked at both ends: a disk that lost its power may have kept a part. */
+/** Marked at both ends: whatever cut it, a part is not taken for it. */
 function read(file, mark) {
   try {
     var bytes = fs.readFileSync(file);
@@ -96,11 +112,11 @@ function read(file, mark) {
   }
 }
 
-/** Whole or not at all. A disk that takes nothing costs a few milliseconds the next time. */
+/** Whole or not at all, also after a power cut: the engine does not look for holes. A disk that takes nothing costs a few milliseconds the next time. */
 function write(file, bytes) {
   var fresh = file + "." + process.pid;
   try {
-    fs.writeFileSync(fresh, bytes, { mode: 384, flag: "wx" });
+    fs.writeFileSync(fresh, bytes, { mode: 384, flag: "wx", flush: true });
     fs.renameSync(fresh, file);
     // eslint-disable-next-line no-unused-vars -- old Nodes do not read it without the name
   } catch (error) {

@@ -68,7 +68,7 @@ function openDoor(socketPath: string, look: Look): Door {
       const filters = encodeURIComponent(JSON.stringify({ label: [label] }));
       return looked({ path: `/containers/json?all=true&filters=${filters}`, read: answer.listed }, signal);
     },
-    inspect: (id, signal) => looked({ path: `/containers/${segments(id)}/json`, read: answer.inspected }, signal),
+    inspect: (id, signal) => looked({ path: `/containers/${segments(id)}/json`, read: (raw) => answer.inspected(raw, id) }, signal),
     image: (ref, signal) => looked({ path: `/images/${segments(ref)}/json`, read: answer.image }, signal),
     create: async (options, abortSignal) => answer.id((await docker.createContainer({ ...options, abortSignal })).id),
     start: async (id, abortSignal) => void (await at(id).start({ abortSignal })),
@@ -78,6 +78,8 @@ function openDoor(socketPath: string, look: Look): Door {
     update: async (id, wanted, abortSignal) => void (await at(id).update({ ...wanted, abortSignal })),
     remove: async (id, abortSignal) => void (await at(id).remove({ force: true, v: true, abortSignal })),
     output: (id, lines, signal) => look.get(`/containers/${segments(id)}/logs?stdout=1&stderr=1&tail=${lines}`, signal),
+    written: async (id, signal) =>
+      answer.written(JSON.parse((await look.get(`/containers/${segments(id)}/json?size=true`, signal)).toString()) as unknown),
     commit: async (container, { repo, tag, config }, abortSignal) =>
       void (await at(container).commit({ _query: { container, repo, tag }, _body: config, abortSignal })),
     removeImage: async (ref, abortSignal) => void (await docker.getImage(ref).remove({ abortSignal })),

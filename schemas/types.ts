@@ -528,7 +528,7 @@ export interface ScheduleSpec {
    */
   agent: string;
   /**
-   * Five fields: minute hour day month weekday.
+   * Five fields: minute hour day month weekday. With fixed hours, a time that the clock skips is due once, at the end of the gap, and one that it shows twice the first time only; with * as the hour real time counts.
    */
   cron: string;
   /**

@@ -15,7 +15,7 @@ const lock = createHash("sha256")
 const installed = existsSync(stamp) && readFileSync(stamp, "utf8") === lock;
 
 if (!installed) {
-  console.error("installing dependencies (once a lock file)");
+  console.error("installing dependencies (again only when package-lock.json changes)");
   const npm = spawnSync("npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"], {
     cwd: root,
     stdio: ["ignore", "inherit", "inherit"],

@@ -73,9 +73,12 @@ function targets(agent: Agent): readonly Problem[] {
   });
 }
 
+/** Variables that no manifest sets. */
+export const isGateways = (name: string): boolean => name === "PATH" || name.startsWith("BEIGE_");
+
 function env(agent: Agent): readonly Problem[] {
   return Object.keys(agent.spec.sandbox.env)
-    .filter((name) => name === "PATH" || name.startsWith("BEIGE_"))
+    .filter(isGateways)
     .map((name) => ({
       message: `variable ${name} is set by the gateway`,
       path: `/spec/sandbox/env/${name}`,

@@ -6,7 +6,7 @@ import type { AgentId } from "../../src/core/call.ts";
 import { LABEL, type SandboxListed } from "../../src/core/sandbox.ts";
 import { seatId, WARM, type Warm, type WarmClaim, type WarmSandbox } from "../../src/core/seat.ts";
 import { limitsOf } from "./box.ts";
-import { bounded } from "./warm.ts";
+import { bounded, inVain, shapeOf } from "./warm.ts";
 import { createWork, type WorkDeps } from "./warmwork.ts";
 
 /** Between two that are made: agents that start at the same time go first. */
@@ -40,11 +40,6 @@ export interface Pool extends Warm {
   run(signal: AbortSignal): Promise<void>;
 }
 
-/** Entries of one shape are one: it does not matter which of them an agent takes from. */
-function keyOf({ count: _count, ...shape }: HostWarm): string {
-  return JSON.stringify(shape);
-}
-
 const isWarm = ({ labels }: SandboxListed): boolean => labels[LABEL.kind] === WARM;
 const seatOfBox = ({ labels }: SandboxListed): string => labels[LABEL.uid] ?? "";
 
@@ -66,6 +61,8 @@ export function createPool(deps: PoolDeps): Pool {
   /** Seats that somebody is about to have. */
   const claiming = new Set<string>();
   const failing = new Map<string, Failing>();
+  /** Seats that cannot be tidied, and what was said of it. */
+  const untidy = new Map<string, string>();
   let poke: (() => void) | undefined;
 
   /** It has become somebody's since it was listed, or is about to. */
@@ -91,7 +88,7 @@ export function createPool(deps: PoolDeps): Pool {
   /** Keeps, takes over or removes the container of a seat that nobody has. True when it is to stay. */
   async function tendFree(seat: string, box: SandboxListed, { entries, levels, signal }: Look): Promise<boolean> {
     for (const entry of entries) {
-      const key = keyOf(entry);
+      const key = shapeOf(entry);
       if ((levels.get(key) ?? 0) >= entry.count) continue;
       const found = await work.fitting(entry, seat, box.id);
       if (found === undefined || given(seat)) continue;
@@ -108,13 +105,16 @@ export function createPool(deps: PoolDeps): Pool {
 
   async function tick(signal: AbortSignal): Promise<number> {
     const entries = bounded(deps.entries());
-    for (const key of failing.keys()) if (!entries.some((entry) => keyOf(entry) === key)) failing.delete(key);
+    for (const key of failing.keys()) if (!entries.some((entry) => shapeOf(entry) === key)) failing.delete(key);
     const boxes = entries.length === 0 && seats.all().length === 0 ? [] : await sandbox.list(world.store, signal);
     const look: Look = { entries, levels: new Map(), spare: [], signal };
     for (const { id: seat, holder } of seats.all()) {
       if (claiming.has(seat)) continue;
       if (holder !== undefined) {
-        await tendHeld(holder, boxes, signal).catch((error: unknown) => log.warn("a seat is not tidied", { seat, error: String(error) }));
+        await tendHeld(holder, boxes, signal).then(
+          () => untidy.delete(seat),
+          (error: unknown) => leftUntidy(seat, String(error)),
+        );
         continue;
       }
       const [first, ...more] = boxes.filter((box) => isWarm(box) && seatOfBox(box) === seat);
@@ -128,19 +128,21 @@ export function createPool(deps: PoolDeps): Pool {
 
   async function fill({ entries, levels, spare, signal }: Look): Promise<number> {
     const now = clock.monotonic();
-    const lacking = entries.filter((entry) => (levels.get(keyOf(entry)) ?? 0) < entry.count);
-    const next = lacking.find((entry) => (failing.get(keyOf(entry))?.untilMs ?? 0) <= now);
+    const lacking = entries.filter((entry) => (levels.get(shapeOf(entry)) ?? 0) < entry.count);
+    const next = lacking.find((entry) => (failing.get(shapeOf(entry))?.untilMs ?? 0) <= now);
     // One that failed is made again in its seat: nobody had it.
     const [again, ...others] = spare;
     for (const seat of lacking.length === 0 ? spare : others) await work.clearSeat(seat);
     if (next === undefined) return LOOK_MS;
     const seat = again ?? world.random.uuid();
     try {
+      const why = inVain(next);
+      if (why !== undefined) throw new BeigeError("invalid", why);
       const absent = (await sandbox.image(next.image, signal)) === undefined;
       if (absent) throw new BeigeError("not_found", `image ${next.image} is not on the engine`);
       seats.make(seat);
-      members.set(seat, { ...(await work.make(next, seat, signal)), entry: keyOf(next) });
-      failing.delete(keyOf(next));
+      members.set(seat, { ...(await work.make(next, seat, signal)), entry: shapeOf(next) });
+      failing.delete(shapeOf(next));
     } catch (error) {
       if (signal.aborted) throw error;
       failed(next, asBeigeError(error));
@@ -148,9 +150,15 @@ export function createPool(deps: PoolDeps): Pool {
     return PACE_MS;
   }
 
+  /** Said once: it is tried at every look. */
+  function leftUntidy(seat: string, error: string): void {
+    if (untidy.get(seat) !== error) log.warn("a seat is not tidied", { seat, error });
+    untidy.set(seat, error);
+  }
+
   /** One warning for one failure, however often it comes again. */
   function failed(entry: HostWarm, { message }: BeigeError): void {
-    const key = keyOf(entry);
+    const key = shapeOf(entry);
     const before = failing.get(key);
     const count = (before?.count ?? 0) + 1;
     const pause = Math.min(BACKOFF_MS * 2 ** Math.min(count - 1, 10), BACKOFF_MAX_MS);
@@ -206,7 +214,7 @@ export function createPool(deps: PoolDeps): Pool {
     leave: (agent) => work.leave(agent),
     levels: () =>
       bounded(deps.entries()).map((entry) => {
-        const key = keyOf(entry);
+        const key = shapeOf(entry);
         const ready = [...members.values()].filter((member) => member.entry === key).length;
         const problem = failing.get(key)?.message;
         return { image: entry.image, wanted: entry.count, ready, ...(problem === undefined ? {} : { problem }) };

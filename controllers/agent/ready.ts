@@ -80,7 +80,8 @@ const FREE_FILES = 10_000;
 function diskPressure({ agent, seen: { room, used, workspace } }: Situation): Plan["degraded"] {
   const limit = diskLimit(agent);
   if (limit !== undefined && isOver(used, limit)) {
-    const why = `workspace ${workspace?.path ?? ""} takes more than sandbox.resources.disk, ${showBytes(limit)}`;
+    const beyond = used?.beyond === undefined ? "takes" : `has ${used.beyond}, so it may take`;
+    const why = `workspace ${workspace?.path ?? ""} ${beyond} more than sandbox.resources.disk, ${showBytes(limit)}`;
     return { reason: "DiskPressure", message: `${why}: the agent's commands and writes are refused but for reading and a plain rm` };
   }
   if (room === undefined || (room.freeBytes >= FREE_BYTES && room.freeFiles >= FREE_FILES)) return undefined;

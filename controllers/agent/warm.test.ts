@@ -107,10 +107,19 @@ test("folders never meet: a seat's are its own whoever holds it", () => {
 test("no more than the bound wait in all, and the first come first", () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 16 }), { maxLength: 16 }), (counts) => {
-      const found = bounded(counts.map((count) => ({ image: "a", count }))).map(({ count }) => count);
+      const found = bounded(counts.map((count, i) => ({ image: `a${i}`, count }))).map(({ count }) => count);
       const sum = found.reduce((a, b) => a + b, 0);
       expect(sum).toBe(Math.min(WARM_MAX, counts.reduce((a, b) => a + b, 0))); // prettier-ignore
       expect(found.every((count, i) => count <= (counts[i] ?? 0))).toBe(true);
     }),
   );
+});
+
+test("entries of one shape are one, with the counts of all", () => {
+  const a = { image: "a", count: 2 };
+  expect(bounded([a, { image: "b", count: 1 }, a, { ...a, count: 1 }])).toStrictEqual([
+    { image: "a", count: 5 },
+    { image: "b", count: 1 },
+  ]);
+  expect(bounded([a, { ...a, profile: "packages" }])).toHaveLength(2);
 });

@@ -8,6 +8,7 @@ import { LABEL } from "../../src/core/sandbox.ts";
 import { placeOf, seatId, WARM, WARM_MAX, type WarmSandbox } from "../../src/core/seat.ts";
 import { agentId, boxOf, limitsOf, type Box } from "./box.ts";
 import { step } from "./action.ts";
+import { isGateways } from "./check.ts";
 import { compare } from "./drift.ts";
 import type { Body } from "./live.ts";
 import type { AgentSeen } from "./seen.ts";
@@ -70,10 +71,25 @@ export function warmBox(entry: HostWarm, seat: string, view: View): Box {
   return { ...box, name: `beige-warm-${uid10(seat)}${home}`, labels: { ...labels, [LABEL.kind]: WARM, [LABEL.uid]: seat } };
 }
 
+/** Why no agent would ever fit what an entry describes. */
+export function inVain({ env = {} }: HostWarm): string | undefined {
+  const name = Object.keys(env).find(isGateways);
+  return name === undefined ? undefined : `it waits in vain: no agent can set variable ${name}`;
+}
+
+/** Entries of one shape are one: it does not matter which of them an agent takes from. */
+export function shapeOf({ count: _count, ...shape }: HostWarm): string {
+  return JSON.stringify(shape);
+}
+
 /** No more in all than a machine should hold idle; what comes first in the file goes first. */
 export function bounded(entries: readonly HostWarm[]): readonly HostWarm[] {
   let left = WARM_MAX;
-  return entries.map((entry) => {
+  const shapes = Map.groupBy(entries, shapeOf).values();
+  const merged = [...shapes].flatMap(([first, ...more]) =>
+    first === undefined ? [] : [{ ...first, count: more.reduce((sum, { count }) => sum + count, first.count) }],
+  );
+  return merged.map((entry) => {
     const count = Math.min(entry.count, left);
     left -= count;
     return { ...entry, count };

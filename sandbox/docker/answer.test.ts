@@ -26,14 +26,14 @@ const JUNK: readonly unknown[] = [
 ];
 
 test("what docker says passes as it is, with nulls for what is empty", () => {
-  expect(inspected(box)).toBe(box);
+  expect(inspected(box, "c1")).toBe(box);
   expect(listed([])).toStrictEqual([]);
   expect(listed([{ Id: "c", State: "created", Names: null, Labels: null }])).toHaveLength(1);
   expect(image({ Id: "sha256:1", Config: null })).toMatchObject({ Id: "sha256:1" });
   expect(info({ ServerVersion: "20.10" })).toMatchObject({ ServerVersion: "20.10" });
 });
 
-test.each(Object.entries({ id, image, info, inspected, listed }))(
+test.each(Object.entries({ id, image, info, listed, inspected: (raw: unknown) => inspected(raw, "c1") }))(
   "junk in the place of %s is an engine that does not answer",
   (_name, read) => {
     for (const junk of JUNK) {
@@ -59,7 +59,15 @@ test.each<[string, object]>([
   ["limits", { HostConfig: null }],
   ["mounts", { Mounts: [null] }],
 ])("a container without its %s is nothing that a plan is made of", (_name, change) => {
-  expect(() => inspected({ ...box, ...change })).toThrow(BeigeError);
+  expect(() => inspected({ ...box, ...change }, "c1")).toThrow(BeigeError);
+});
+
+test("what is said of another container than the one that was asked for is nothing that a plan is made of", () => {
+  const other = { ...box, Id: "c2f".padEnd(64, "0"), Name: "/beige-a2" };
+  for (const asked of ["c2", other.Id, "beige-a2"]) expect(inspected(other, asked)).toBe(other);
+  for (const asked of ["c1", "beige-a", "beige-a22", "/beige-a3", "c20"]) {
+    expect(() => inspected(other, asked)).toThrow(expect.objectContaining({ code: "unavailable" }) as Error);
+  }
 });
 
 test("one odd entry makes the whole listing odd: a shorter one would read as containers that are gone", () => {

@@ -87,14 +87,24 @@ export function listed(raw: unknown): readonly Listed[] {
   return raw as readonly Listed[];
 }
 
-export function inspected(raw: unknown): Inspected {
+/** Of the container that was asked for, by its ID, the beginning of that, or its name: answers that came in another order are nobody's. */
+export function inspected(raw: unknown, asked: string): Inspected {
   hold(isInspected(raw), "what a container is");
+  const { Id, Name } = raw as Inspected;
+  hold(Id.startsWith(asked) || Name.replace(/^\//, "") === asked, `which container it speaks of when asked for ${asked.slice(0, 80)}`);
   return raw as Inspected;
 }
 
 export function image(raw: unknown): ImageInspected {
   hold(isImage(raw), "what an image is");
   return raw as ImageInspected;
+}
+
+/** Bytes that a container has beside its image's; asked for with its size. */
+export function written(raw: unknown): number {
+  const bytes = isRecord(raw) ? (raw["SizeRw"] ?? 0) : undefined;
+  hold(typeof bytes === "number", "how much a container has written");
+  return bytes as number;
 }
 
 /** Of something that was just made. */

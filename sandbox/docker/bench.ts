@@ -30,14 +30,7 @@ function processRules(info: Inspected): readonly Rule[] {
   const fresh = security.some((each) => /^no-new-privileges(:true|=true)?$/.test(each));
   const kept = added.length === 0 ? "all are dropped" : `all but ${added.join(", ")} are dropped`;
   return [
-    [
-      "5.1",
-      "AppArmor profile",
-      armour,
-      `profile ${profile}`,
-      "no AppArmor profile: what else is listed here has to hold",
-      "use a host with AppArmor",
-    ],
+    ["5.1", "AppArmor profile", armour, `profile ${profile}`, "none; what else is listed here has to hold", "use a host with AppArmor"],
     [
       "5.2",
       "SELinux or a profile of system calls",

@@ -3,8 +3,9 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { buildOptions, imageConfig } from "./derive.ts";
+import { buildOptions, createBuilds, imageConfig } from "./derive.ts";
 import { doingOf, recipe, tailOf } from "./derivescript.ts";
+import type { Door, Engine } from "./words.ts";
 
 const build = {
   ref: "beige-derived:0123",
@@ -97,11 +98,37 @@ test("a build has limits and a network, and neither mounts nor variables nor the
   expect(Object.keys(buildOptions(build, {}))).not.toContain("User");
 });
 
-test("the image has its base's configuration, and not the labels that would make its containers ours", () => {
-  expect(imageConfig({ User: "app", Labels: { a: "b" } })).toEqual({
-    User: "app",
-    Labels: { a: "b", "beige.dev/store": "", "beige.dev/kind": "", "beige.dev/uid": "" },
-  });
+test("the image has its base's configuration, not the labels that would make its containers ours, and says what it was built of", () => {
+  const derived = { base: "sha256:1", packages: ["jq"] };
+  const ours = { "beige.dev/store": "", "beige.dev/kind": "", "beige.dev/uid": "", "beige.dev/derived": JSON.stringify(derived) };
+  expect(imageConfig({ User: "app", Labels: { a: "b" } }, derived)).toEqual({ User: "app", Labels: { a: "b", ...ours } });
+  // A base that says that it is somebody's.
+  const lies = { "beige.dev/store": "s", "beige.dev/kind": "Agent", "beige.dev/name": "x", "beige.dev/derived": "{}" };
+  expect(imageConfig({ Labels: lies }, derived)).toEqual({ Labels: { ...ours, "beige.dev/name": "" } });
+});
+
+test.each([
+  ["/usr", true],
+  ["/", true],
+  ["/var/", true],
+  ["/usr/share/nginx/html", false],
+  ["/data", false],
+])("a base with %s in a volume is refused: %s", async (volume, refused) => {
+  const made: object[] = [];
+  const door: Partial<Door> = {
+    inspect: async () => Promise.reject(Object.assign(new Error("no such container"), { statusCode: 404 })),
+    image: async () => ({ Id: "sha256:1", Config: { Volumes: { [volume]: {} } } }),
+    create: async (options) => String(made.push(options)),
+    start: async () => undefined,
+  };
+  const engine = { door, clock: { after: () => ({ cancel: () => undefined }) }, socketPath: "/engine" } as unknown as Engine;
+  const begun = await createBuilds(engine)
+    .begin(build)
+    .then(
+      () => "begun",
+      (error: unknown) => String(error),
+    );
+  expect([made.length, begun]).toEqual(refused ? [0, expect.stringContaining("in a volume")] : [1, "begun"]);
 });
 
 test("the lines of trouble are shown, without what moves a terminal, and bounded", () => {
@@ -113,4 +140,20 @@ test("the lines of trouble are shown, without what moves a terminal, and bounded
   expect(tailOf("")).toBe("");
   expect(tailOf(`E: ${"x".repeat(5000)}`).length).toBeLessThan(1000);
   expect(doingOf("")).toBe("it starts");
+});
+
+test.each(["running", "exited"])("a build that is %s and wrote more than a disk should take came to nothing", async (status) => {
+  let bytes = 8 * 2 ** 30;
+  const State = { Status: status, Running: status === "running", ExitCode: 0, Error: "", StartedAt: "2026-01-01T00:00:00Z" };
+  const labels = { "beige.dev/derived": JSON.stringify({ base: "sha256:1", packages: ["jq"] }) };
+  const door: Partial<Door> = {
+    inspect: async () => ({ Id: "0123456789ab", State, Config: { Labels: labels, Cmd: [] } }) as never,
+    written: async () => bytes,
+    output: async () => Buffer.alloc(0),
+  };
+  const engine = { door, clock: { after: () => ({ cancel: () => undefined }) }, socketPath: "/engine" } as unknown as Engine;
+  const builds = createBuilds(engine);
+  expect(await builds.seen(build.ref)).toMatchObject({ state: status === "running" ? "running" : "done" });
+  bytes += 1;
+  expect(await builds.seen(build.ref)).toMatchObject({ state: "failed", message: "it wrote more than 8 GiB" });
 });

@@ -1,7 +1,7 @@
 // Builds an image in a container of its own: base and packages, with limits, without mounts and secrets. The container is the only
 // state of a build, so that any gateway goes on with it.
 import { BeigeError } from "../../src/core/errors.ts";
-import { buildName, DERIVED_LABEL, readDerived } from "../../src/core/packages.ts";
+import { buildName, DERIVED_LABEL, readDerived, type Derived } from "../../src/core/packages.ts";
 import { LABEL, type BuildSeen, type ImageBuild, type ImageBuilds } from "../../src/core/sandbox.ts";
 import { ask, LOOK_MS, passing } from "./ask.ts";
 import { remove, short } from "./containers.ts";
@@ -12,6 +12,8 @@ import { SECCOMP } from "./seccomp.ts";
 import type { Engine, ImageConfig, Inspected } from "./words.ts";
 
 const MEMORY_BYTES = 2 * 2 ** 30;
+/** What packages may add to their base. */
+const DISK_BYTES = 8 * 2 ** 30;
 const LINES = 60;
 /** A large layer takes its time; an action has 180 s. */
 const COMMIT_MS = 170_000;
@@ -19,6 +21,7 @@ const COMMIT_MS = 170_000;
 const CAPABILITIES = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETFCAP", "SETGID", "SETUID", "SYS_CHROOT"];
 /** Labels of a build that are not its image's: a container that a person makes of that image is nobody's. */
 const OWN = [LABEL.store, LABEL.kind, LABEL.uid];
+const OURS = "beige.dev/";
 
 function hostConfig(network: ImageBuild["network"]): object {
   return {
@@ -65,11 +68,24 @@ export function buildOptions(build: ImageBuild, base: ImageConfig): Readonly<Rec
   };
 }
 
-/** The base's own configuration; empty labels in the place of those of the build. */
-export const imageConfig = (base: ImageConfig): ImageConfig => ({
-  ...base,
-  Labels: { ...Object.fromEntries(OWN.map((name) => [name, ""])), ...base.Labels },
-});
+/** The base's own configuration, and of our labels only what it was built of: neither the build's nor what a base says. */
+export function imageConfig(base: ImageConfig, derived: Derived): ImageConfig {
+  const said = Object.keys(base.Labels ?? {}).filter((name) => name.startsWith(OURS));
+  const none = Object.fromEntries([...OWN, ...said].map((name) => [name, ""]));
+  return { ...base, Labels: { ...base.Labels, ...none, [DERIVED_LABEL]: JSON.stringify(derived) } };
+}
+
+/** Where packages put what they bring: in a volume it would not come into the image. */
+const PLACES = ["/bin", "/etc", "/lib", "/opt", "/sbin", "/usr", "/var/lib"];
+
+function checkVolumes({ Volumes }: ImageConfig, base: string): void {
+  const places = Object.keys(Volumes ?? {}).map((path) => `${path.replace(/\/+$/, "")}/`);
+  const lost = places.find((path) => PLACES.some((place) => `${place}/`.startsWith(path)));
+  if (lost === undefined) return;
+  throw new BeigeError("invalid", `image ${base.slice(0, 19)} has ${lost.slice(0, -1) || "/"} in a volume, where packages would be lost`, {
+    hint: "take an image without that volume, or remove sandbox.packages",
+  });
+}
 
 async function configOf(engine: Engine, id: string, signal?: AbortSignal): Promise<ImageConfig> {
   const found = await ask(engine, `inspect image ${id}`, (s) => engine.door.image(id, s), { signal, limitMs: LOOK_MS });
@@ -108,6 +124,12 @@ function whyFailed(info: Inspected, output: string): string {
   return tail === "" ? how : `${tail} (${how})`;
 }
 
+/** Its disk has no limit of the engine's: it is looked at while it runs, and before an image is made of it. */
+async function outgrown(engine: Engine, id: string, signal?: AbortSignal): Promise<boolean> {
+  const bytes = await ask(engine, `measure container ${short(id)}`, (s) => engine.door.written(id, s), { signal });
+  return bytes > DISK_BYTES;
+}
+
 async function seen(engine: Engine, ref: string, signal?: AbortSignal): Promise<BuildSeen | undefined> {
   const info = await find(engine, ref, signal);
   if (info === undefined || info.State.Status === "removing") return undefined;
@@ -115,6 +137,8 @@ async function seen(engine: Engine, ref: string, signal?: AbortSignal): Promise<
   const began = StartedAt === "" || StartedAt.startsWith("0001-") ? {} : { startedAt: StartedAt };
   const said = { id: info.Id, ...began };
   if (status === "created" && error === "") return { ...said, state: "created" };
+  if ((running || code === 0) && (await outgrown(engine, info.Id, signal)))
+    return { ...said, state: "failed", message: `it wrote more than ${DISK_BYTES / 2 ** 30} GiB` };
   if (!running && code === 0 && error === "") return { ...said, state: "done" };
   const output = await outputOf(engine, info.Id, signal);
   return running ? { ...said, state: "running", doing: doingOf(output) } : { ...said, state: "failed", message: whyFailed(info, output) };
@@ -133,7 +157,9 @@ async function start(engine: Engine, id: string, signal?: AbortSignal): Promise<
 async function begin(engine: Engine, build: ImageBuild, signal?: AbortSignal): Promise<void> {
   const known = await find(engine, build.ref, signal);
   if (known !== undefined) return known.State.Status === "created" ? start(engine, known.Id, signal) : undefined;
-  const options = buildOptions(build, await configOf(engine, build.base, signal));
+  const config = await configOf(engine, build.base, signal);
+  checkVolumes(config, build.base);
+  const options = buildOptions(build, config);
   // Somebody else was faster: then it is that one's.
   const made = await ask(engine, `create container ${buildName(build.ref)}`, (s) => engine.door.create(options, s), { signal }).catch(
     (error: unknown) => {
@@ -150,7 +176,7 @@ async function finish(engine: Engine, ref: string, signal?: AbortSignal): Promis
   const { Running: running, ExitCode: code } = info.State;
   const derived = readDerived(info.Config.Labels?.[DERIVED_LABEL]);
   if (running || code !== 0 || derived === undefined) throw new BeigeError("conflict", `the build of ${ref} is not done`);
-  const config = imageConfig(await configOf(engine, derived.base, signal));
+  const config = imageConfig(await configOf(engine, derived.base, signal), derived);
   const [repo = "", tag = ""] = ref.split(":");
   const look = { signal, limitMs: LOOK_MS };
   // Named before a kill: a second one would leave the first without a name.

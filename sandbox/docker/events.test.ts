@@ -62,7 +62,7 @@ test("an event is a hint, those of commands and of no network are not, and junk 
   expect(readEvent("{}")).toBeUndefined();
 });
 
-test("after a cut the stream is opened again just after the last event, and everything is listed anew", async () => {
+test("after a cut the stream is opened again just after the last event, and everything is listed anew (P71)", async () => {
   const { source, opened } = play([
     (stream) => {
       stream.write(event({}).slice(0, 20));
@@ -88,7 +88,7 @@ test("a line without end is refused instead of kept", async () => {
   expect(await follow(source, (lines) => lines.length === 3)).toStrictEqual(["relist", "down an event is too long", "relist"]);
 });
 
-test("a connection that has been silent for long is replaced without a word", async () => {
+test("a connection that has been silent for long is replaced without a word (P71)", async () => {
   const silent: Clock = { ...quick, after: (_ms, run) => systemClock.after(10, run) };
   const { source } = play([() => undefined]);
   expect(await follow(source, (lines) => lines.length === 3, silent)).toStrictEqual(["relist", "relist", "relist"]);

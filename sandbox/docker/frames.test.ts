@@ -22,7 +22,7 @@ const cut = (bytes: Buffer, places: readonly number[]): Buffer[] => {
 const joined = (pieces: readonly Piece[], stream: Piece["stream"]): string =>
   Buffer.concat(pieces.filter((piece) => piece.stream === stream).map((piece) => piece.data)).toString("hex");
 
-test("both layers are taken apart the same wherever the bytes are cut", () => {
+test("both layers are taken apart the same wherever the bytes are cut (P63)", () => {
   const part = fc.record({ type: fc.constantFrom(1, 2), data: fc.uint8Array({ maxLength: 200 }) });
   fc.assert(
     fc.property(fc.array(part), fc.array(fc.nat()), fc.array(fc.nat()), (parts, inner, outer) => {

@@ -7,6 +7,8 @@ const LINES_MAX = 8;
 /** A connection that nobody needed for so long is closed. */
 const IDLE_MS = 5000;
 const BODY_MAX_BYTES = 64 * 1024 * 1024;
+/** Each takes memory of its own, however short. */
+const PARTS_MAX = 100_000;
 const SENDER = { name: "the docker engine", hint: "see what is behind its socket: docker info" };
 
 export interface Look {
@@ -31,7 +33,7 @@ interface Line {
   answers: number;
 }
 
-/** The engine says why in a `message`. */
+/** The engine says why in a `message`; what answers without one is something between, which does not know what there is. */
 function refusal(statusCode: number, body: Buffer): Error {
   const text = body.toString();
   let json: unknown;
@@ -40,6 +42,8 @@ function refusal(statusCode: number, body: Buffer): Error {
   } catch {
     // Then the text itself is what it says.
   }
+  if (typeof (json as { message?: unknown } | null | undefined)?.message !== "string")
+    return new Error(`an answer ${statusCode} that is not docker's: ${text.slice(0, 400)}`);
   return Object.assign(new Error(text.slice(0, 400)), { statusCode, json });
 }
 
@@ -49,7 +53,7 @@ function take(line: Line, bytes: Buffer): boolean {
     line.parts.push(part);
     line.bytes += part.length;
   }
-  if (line.bytes > BODY_MAX_BYTES) throw new Error("the answer is too long");
+  if (line.bytes > BODY_MAX_BYTES || line.parts.length > PARTS_MAX) throw new Error("the answer is too long");
   return line.wire.done();
 }
 

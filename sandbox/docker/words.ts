@@ -110,6 +110,8 @@ export interface Door {
   remove(id: string, signal: AbortSignal): Promise<void>;
   /** The last lines of a container's log, in Docker's frames. */
   output(id: string, lines: number, signal: AbortSignal): Promise<Buffer>;
+  /** Bytes that it has beside its image's. */
+  written(id: string, signal: AbortSignal): Promise<number>;
   commit(id: string, image: CommitOptions, signal: AbortSignal): Promise<void>;
   removeImage(ref: string, signal: AbortSignal): Promise<void>;
   prepare(id: string, options: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<string>;

@@ -19,6 +19,10 @@
 #include <unistd.h>
 
 #define SOCKET_PATH "/beige/gateway.sock"
+/* Output goes in pieces of so much at most: with the head of its frame (wire.h) it is what the gateway reads at once. */
+#define PIECE_MAX 65504
+/* Children that have ended are looked for when a signal says so, and that long after the last look anyway. */
+#define REAP_MS 20
 /* Exit codes of the guest's own modes, beside the usual 0 and 1. */
 #define EXIT_USAGE 2
 #define EXIT_ABSENT 3   /* no such file */

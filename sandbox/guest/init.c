@@ -76,7 +76,7 @@ int mode_init(int argc, char **argv) {
   int signals = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
   if (signals < 0) return say(1, "signalfd: %s", strerror(errno));
   int gateway = -1, backoff = BACKOFF_MIN_MS;
-  int64_t dialled = 0, next = now_ms(), sweep = -1, pause = SWEEP_MS;
+  int64_t dialled = 0, reaped = 0, next = now_ms(), sweep = -1, pause = SWEEP_MS;
   static struct pollfd fds[2 + 3 + 2 * JOBS_MAX];
   serve_begin();
   for (;;) {
@@ -103,11 +103,15 @@ int mode_init(int argc, char **argv) {
       for (int i = 0; i < count; i++) fds[i].revents = 0;
       usleep(10000);
     }
-    if ((fds[0].revents & POLLIN) && asked_to_end(signals)) return 0;
+    bool signalled = fds[0].revents & POLLIN;
+    if (signalled && asked_to_end(signals)) return 0;
     serve_work(fds + 2, count - 2);
     int status;
-    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0;)
-      if (!relay_reaped(pid, status)) jobs_reaped(pid, status);
+    if (signalled || now - reaped >= REAP_MS) {
+      reaped = now;
+      for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0;)
+        if (!relay_reaped(pid, status)) jobs_reaped(pid, status);
+    }
     if (jobs_orphans()) sweep = now_ms(), pause = SWEEP_MS;
     if (gateway >= 0 && fds[1].revents && !still_open(gateway)) {
       close(gateway);

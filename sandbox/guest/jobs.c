@@ -1,7 +1,6 @@
 /* Commands between their keepers and the gateway: rings of output that wait to be acknowledged, input by credit, exits that are
  * said until they are forgotten. Memory is bounded: a command whose ring is full is not read. */
 #include "jobs.h"
-#include <sys/uio.h>
 
 #define SEGMENTS 1024
 #define WINDOW_DEFAULT 262144
@@ -22,6 +21,7 @@
 #define TERMINAL 1
 #define NO_STDIN 2
 #define SIGNAL_MAX 63
+_Static_assert(PIECE_MAX + WIRE_HEAD == WIRE_OUT_MAX, "a piece and its head are one read");
 /* So many commands at once have larger pipes. */
 #define WIDE_MAX 4
 
@@ -61,6 +61,8 @@ struct job {
 };
 
 static struct job *jobs[JOBS_MAX];
+/* Keepers that have not ended yet although their commands are forgotten; what they leave behind must be known to be left. */
+static pid_t leaving[JOBS_MAX];
 static uint32_t last, turn;
 static uint32_t rings;
 static bool orphans;
@@ -77,6 +79,9 @@ static void shut(int *fd) {
 }
 
 static void forget(struct job *j) {
+  int free_one = 0;
+  while (free_one < JOBS_MAX && leaving[free_one] > 0) free_one++;
+  if (j->keeper > 0 && free_one < JOBS_MAX) leaving[free_one] = j->keeper;
   shut(&j->to);
   shut(&j->from);
   free(j->spec);
@@ -410,17 +415,20 @@ static bool resume(struct job *j, uint64_t off) {
   return true;
 }
 
-static bool send_output(struct job *j, uint32_t sess) {
+/* Whether more comes for sure, and there is room for it: its keeper is in the middle of a piece. */
+static bool goes_on(const struct job *j) { return !j->exited && j->left > 0 && j->head_len == KEEPER_HEAD && room(j) > 0; }
+
+static bool send_output(struct job *j, int fd, uint32_t sess) {
   if (!j->resumed || j->sent >= j->total) return false;
+  if (j->total - j->sent < PIECE_MAX && goes_on(j)) return false;
   uint32_t i = 0;
   while (segment(j, i)->end <= j->sent) i++;
   uint64_t len = segment(j, i)->end - j->sent;
-  if (len > WIRE_OUT_MAX) len = WIRE_OUT_MAX;
-  uint8_t *to = wire_put('o', segment(j, i)->stream, j->cmd, j->sent, (uint32_t)len, sess);
-  if (to == NULL) return false;
+  if (len > PIECE_MAX) len = PIECE_MAX;
+  struct frame f = {.type = 'o', .stream = segment(j, i)->stream, .cmd = j->cmd, .len = (uint32_t)len, .sess = sess, .off = j->sent};
   uint32_t at = (uint32_t)(j->sent % j->window), first = j->window - at < len ? j->window - at : (uint32_t)len;
-  memcpy(to, j->ring + at, first);
-  memcpy(to + first, j->ring, len - first);
+  struct iovec data[2] = {{.iov_base = j->ring + at, .iov_len = first}, {.iov_base = j->ring, .iov_len = len - first}};
+  if (!wire_send(fd, &f, data)) return false;
   j->sent += len;
   return true;
 }
@@ -435,16 +443,17 @@ static void say_small(struct job *j, uint32_t sess) {
   j->say_exit = false;
 }
 
-void jobs_tell(uint32_t sess) {
+bool jobs_tell(int fd, uint32_t sess) {
   for (uint32_t i = 0; i < JOBS_MAX; i++)
     if (jobs[i] != NULL) say_small(jobs[i], sess);
   for (uint32_t i = 0; i < JOBS_MAX; i++) {
     struct job *j = jobs[(turn + i) % JOBS_MAX];
-    if (j == NULL || !send_output(j, sess)) continue;
+    if (j == NULL || !send_output(j, fd, sess)) continue;
     say_small(j, sess);
     turn = (turn + i + 1) % JOBS_MAX;
-    return;
+    return true;
   }
+  return false;
 }
 
 /* --- the gateway's frames, and the loop -------------------------------------------------------------------------- */
@@ -565,13 +574,15 @@ int64_t jobs_due(void) {
 
 void jobs_reaped(pid_t pid, int status) {
   for (int i = 0; i < JOBS_MAX; i++) {
-    if (jobs[i] == NULL || jobs[i]->keeper != pid) continue;
+    bool kept = jobs[i] != NULL && jobs[i]->keeper == pid;
+    if (!kept && leaving[i] != pid) continue;
     if (WIFSTOPPED(status)) {
       /* A command shares its user and can stop it, but not for long. */
       kill(pid, SIGCONT);
       return;
     }
-    jobs[i]->keeper = 0;
+    if (kept) jobs[i]->keeper = 0;
+    else leaving[i] = 0;
     if (WIFSIGNALED(status)) orphans = true;
     return;
   }
@@ -579,7 +590,7 @@ void jobs_reaped(pid_t pid, int status) {
 
 bool jobs_is_keeper(pid_t pid) {
   for (int i = 0; i < JOBS_MAX; i++)
-    if (jobs[i] != NULL && jobs[i]->keeper == pid) return true;
+    if ((jobs[i] != NULL && jobs[i]->keeper == pid) || leaving[i] == pid) return true;
   return false;
 }
 

@@ -7,8 +7,8 @@
 
 /* A frame for one command. False when it makes no sense: the gateway has to open anew. */
 bool jobs_take(const struct frame *f);
-/* Puts into the outbox what the gateway does not know yet, fairly. */
-void jobs_tell(uint32_t sess);
+/* Puts into the outbox what the gateway does not know yet, fairly, and output to `fd` at once; false when there was no output. */
+bool jobs_tell(int fd, uint32_t sess);
 /* A new connection: nothing is sent of any command before its RESUME. */
 void jobs_pause(void);
 /* What a hello lists; answers its length. NULL counts only. */

@@ -28,14 +28,14 @@ enum why { ENDED, TIMEOUT, CANCELLED };
 static struct {
   pid_t main;
   int status, to, out, err, signals;
-  bool gone, left, input_ended, ending, terminal;
+  bool gone, left, input_ended, ending, terminal, signalled;
   enum why why;
-  int64_t deadline, ended_at, heard_at, term_at, ooms;
+  int64_t deadline, ended_at, heard_at, term_at, reaped_at, ooms;
   uint32_t owed;
 } s;
 
 /* Room for one full frame and the small ones that may follow it. */
-static uint8_t outbox[HEADER + FRAME_MAX + 1024];
+static uint8_t outbox[HEADER + PIECE_MAX + 1024];
 static size_t out_at, out_len;
 static uint8_t input[INPUT_MAX];
 static size_t in_at, in_len;
@@ -75,7 +75,7 @@ static void shut(int *fd) {
 
 /* Who says much, piece after piece, is let go on for a moment, so that each turn of everybody behind carries more. */
 static void gather(int fd) {
-  int ready = 0, due = FRAME_MAX / 2;
+  int ready = 0, due = PIECE_MAX / 2;
   if (bulk < BULK_BYTES || ioctl(fd, FIONREAD, &ready) || ready >= due) return;
   struct timespec moment = {.tv_nsec = GATHER_NS};
   nanosleep(&moment, NULL);
@@ -85,7 +85,7 @@ static void gather(int fd) {
 static void take(int *fd, uint8_t type) {
   if (*fd < 0 || out_len > 0) return;
   gather(*fd);
-  ssize_t n = read(*fd, outbox + HEADER, FRAME_MAX);
+  ssize_t n = read(*fd, outbox + HEADER, PIECE_MAX);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (n <= 0) {
     shut(fd);
@@ -340,7 +340,12 @@ static int wait_ms(int64_t now) {
 /* True when it is time to end whatever of the tree is left. */
 static bool step(void) {
   int64_t now = now_ms();
-  bool empty = tree_reap(s.main, &s.status);
+  bool empty = false;
+  if (s.signalled || now - s.reaped_at >= REAP_MS) {
+    s.signalled = false;
+    s.reaped_at = now;
+    empty = tree_reap(s.main, &s.status);
+  }
   if (!s.gone && (empty || s.status != NOT_YET)) {
     s.gone = true;
     s.ended_at = s.heard_at = now;
@@ -376,7 +381,7 @@ static void turn(bool dead) {
   };
   poll(f, 6, dead ? SILENCE_MS : wait_ms(now_ms()));
   struct signalfd_siginfo info;
-  while (read(s.signals, &info, sizeof info) > 0) continue;
+  while (read(s.signals, &info, sizeof info) > 0) s.signalled = true;
   if (f[0].revents) listen_to_client();
   feed();
   flush_out();

@@ -148,7 +148,7 @@ test("the committed binary is what the sources give, bit for bit and each time",
   } finally {
     rmSync(out, { recursive: true, force: true });
   }
-});
+}, 60_000);
 
 test("a CPU without a guest is said, not guessed", () => {
   expect(() => guestPath("s390x")).toThrow("no guest program for the CPU s390x");

@@ -111,7 +111,11 @@ static void refuse(void) {
   s.fenced = false;
 }
 
-static void tell(void) {
+/* Where frames go. */
+static int way(void) { return s.now == DIALLED ? s.fd[DIALLED] : 1; }
+
+/* False when there was no output to be said. */
+static bool tell(void) {
   if (s.fenced) refuse();
   if (s.hello && s.open) say_hello();
   uint8_t *to;
@@ -120,7 +124,7 @@ static void tell(void) {
     s.pong = false;
   }
   if (s.bad && s.open && wire_put('q', 0, 0, 0, 0, s.sess) != NULL) s.bad = false;
-  if (s.open && !s.hello) jobs_tell(s.sess);
+  return s.open && !s.hello && jobs_tell(way(), s.sess);
 }
 
 int serve_poll(struct pollfd *to) {
@@ -147,14 +151,15 @@ void serve_work(const struct pollfd *from, int count) {
   listen_to(ATTACHED, from + ATTACHED);
   listen_to(DIALLED, from + DIALLED);
   jobs_work(from + CARRIERS + 1, count - CARRIERS - 1);
+  bool more;
   do {
-    if (!wire_flush(s.now == DIALLED ? s.fd[DIALLED] : 1)) {
+    if (!wire_flush(way())) {
       s.open = false; /* until the next hello: it repeats whatever is lost now */
       hang_up();
     }
     if (wire_waits()) return;
-    tell();
-  } while (wire_waits());
+    more = tell();
+  } while (more || wire_waits());
 }
 
 int64_t serve_due(void) {

@@ -132,6 +132,27 @@ uint8_t *wire_put(uint8_t type, uint8_t stream, uint32_t cmd, uint64_t off, uint
   return head + WIRE_HEAD;
 }
 
+bool wire_send(int fd, const struct frame *f, const struct iovec *data) {
+  uint8_t *rest = wire_put(f->type, f->stream, f->cmd, f->off, f->len, f->sess);
+  if (rest == NULL) return false;
+  size_t before = (size_t)(rest - out) - out_at;
+  struct iovec all[3] = {{.iov_base = out + out_at, .iov_len = before}, data[0], data[1]};
+  ssize_t n = writev(fd, all, 3);
+  size_t sent = n > 0 ? (size_t)n : 0, done = sent < before ? 0 : sent - before;
+  out_at += sent;
+  if (out_at == out_len) {
+    out_at = out_len = 0;
+    return true;
+  }
+  /* Only what waits is copied, to where it would be in the whole frame. */
+  for (int i = 0; i < 2; rest += data[i++].iov_len) {
+    size_t skip = done < data[i].iov_len ? done : data[i].iov_len;
+    memcpy(rest + skip, (const uint8_t *)data[i].iov_base + skip, data[i].iov_len - skip);
+    done -= skip;
+  }
+  return true;
+}
+
 /* Where the frame ends that `out_at` lies in. */
 static size_t end_of_begun(void) {
   size_t end = 0;

@@ -2,6 +2,7 @@
 #ifndef BEIGE_WIRE_H
 #define BEIGE_WIRE_H
 #include "guest.h"
+#include <sys/uio.h>
 
 #define WIRE_HEAD 32
 #define WIRE_IN_MAX 16384
@@ -38,6 +39,8 @@ int64_t wire_due(void);
 void wire_head(uint8_t *to, const struct frame *f);
 /* Room for a frame's payload in the outbox, its header written; NULL while there is none. */
 uint8_t *wire_put(uint8_t type, uint8_t stream, uint32_t cmd, uint64_t off, uint32_t len, uint32_t sess);
+/* A whole frame whose payload lies in two parts: straight to `fd` behind what waits, as far as it takes it. False as above. */
+bool wire_send(int fd, const struct frame *f, const struct iovec *data);
 /* False when nobody can ever read it: what waited is forgotten. */
 bool wire_flush(int fd);
 bool wire_waits(void);

@@ -4,14 +4,14 @@ import { existsSync, mkdtempSync, rmSync, statSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { crc32 } from "node:zlib";
 import { afterEach, expect, test } from "vitest";
 import { openRig, residentOf, whole, type Rig } from "../../test/resident/rig.ts";
 import { systemClock } from "../../src/adapters/clock.ts";
 import type { ExecHandle } from "../../src/core/sandbox.ts";
 import type { Resident, ResidentOptions } from "../resident.ts";
+import { who } from "../../test/resident/strangers.ts";
 import { awaitDial } from "./dial.ts";
-import { encode, readWho } from "./frames.ts";
+import { readWho } from "./frames.ts";
 
 const rigs: Rig[] = [];
 const gateways: Resident[] = [];
@@ -37,15 +37,6 @@ const gateway = (rig: Rig, more: Partial<ResidentOptions> = {}): Resident => {
 const sh = (on: Resident, script: string): Promise<ExecHandle> =>
   on.exec("box", { command: ["sh", "-c", script], cwd: "/tmp", timeoutMs: 20_000 });
 const pause = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
-
-function who(secret: Buffer): Buffer {
-  const frame = encode({ type: "P", sess: 1 });
-  frame[4] = 0x77;
-  frame.writeUInt32LE(secret.length, 12);
-  frame.writeUInt32LE(0, 28);
-  frame.writeUInt32LE(crc32(frame), 28);
-  return Buffer.concat([frame, secret]);
-}
 
 interface Impostor {
   readonly socket: Socket;

@@ -59,6 +59,34 @@ test("cut anywhere, after any bytes of an older connection, the same frames come
   );
 });
 
+test("output that is lent stays whole until all of its chunk was given back, and what waits for its rest is never lent", () => {
+  const frame = fc.record({ type: fc.constantFrom("o", "x"), size: fc.integer({ min: 1, max: 40_000 }) }, { noNullPrototype: true });
+  const sizes = fc.array(fc.integer({ min: 1, max: 70_000 }), { minLength: 1, maxLength: 6 });
+  fc.assert(
+    fc.property(fc.array(frame, { minLength: 1, maxLength: 8 }), sizes, fc.boolean(), (frames, cutAt, freeing) => {
+      const bytes = frames.map(({ type, size }, i) => said(type, { cmd: i + 1, data: Buffer.alloc(size, i + 1) }));
+      const read = createReader(nonce);
+      read(hello);
+      const found: Incoming[] = [];
+      for (const part of parts(Buffer.concat(bytes), cutAt)) {
+        const chunk = new Uint8Array(part);
+        for (const one of read(chunk)) {
+          expect(one.data.equals(Buffer.alloc(one.data.length, one.cmd))).toBe(true);
+          if (one.free !== undefined) expect([one.type, chunk.length >= 16_384]).toStrictEqual(["o", true]);
+          found.push({ ...one, data: Buffer.from(one.data) });
+          if (freeing) one.free?.();
+        }
+      }
+      expect(joined(found).map(({ data }) => data.length)).toStrictEqual(frames.map(({ size }) => size));
+    }),
+  );
+  const chunk = new Uint8Array(said("o", { data: Buffer.alloc(40_000) }));
+  const read = createReader(nonce);
+  read(hello);
+  read(chunk)[0]?.free?.();
+  expect(chunk.length).toBe(0);
+});
+
 test("once open, a byte that is no frame's is an error and never a frame", () => {
   fc.assert(
     fc.property(fc.uint8Array({ minLength: HEAD, maxLength: 200 }), (bytes) => {

@@ -42,6 +42,8 @@ export interface Incoming {
   readonly off: number;
   readonly sess: number;
   readonly data: Buffer;
+  /** Of output whose memory can be had back at once: nobody may look at `data` any more. */
+  readonly free?: () => void;
 }
 
 const sound = (head: Buffer): boolean =>
@@ -59,6 +61,26 @@ const frameAt = (bytes: Buffer): Incoming => ({
 });
 
 const isOutput = (head: Buffer): boolean => head[4] === 0x6f;
+
+/** Memory of less is not worth the trouble. */
+const LENT_MIN = 16_384;
+
+/** Lends each frame of output its part of `chunk`, which is let go of when all have been given back: sooner than its collector would. */
+function lend(frames: Incoming[], chunk: Uint8Array): readonly Incoming[] {
+  const { buffer } = chunk;
+  if (!(buffer instanceof ArrayBuffer) || chunk.length < LENT_MIN || chunk.length !== buffer.byteLength) return frames;
+  const lent = new Set<Incoming>();
+  for (const [at, frame] of frames.entries()) {
+    if (frame.data.buffer !== buffer) continue;
+    // All others are small, and are looked at after output that nobody wants was given back at once.
+    if (frame.type !== "o") frames[at] = { ...frame, data: Buffer.from(frame.data) };
+    else {
+      lent.add(frame);
+      frames[at] = { ...frame, free: () => void (lent.delete(frame) && lent.size === 0 && buffer.transfer(0)) };
+    }
+  }
+  return frames;
+}
 
 /**
  * Takes bytes as they come and answers frames: output in the parts in which it came, uncopied, all others whole. Everything before the
@@ -127,7 +149,9 @@ export function createReader(nonce: Buffer): (chunk: Uint8Array) => readonly Inc
     if (!open && !(open = seek())) return [];
     const frames: Incoming[] = [];
     for (let frame = next(); frame !== undefined; frame = next()) frames.push(frame);
-    return frames;
+    // What waits for its rest must not be a part of what is lent.
+    if (kept.length > 0) kept = Buffer.from(kept);
+    return lend(frames, chunk);
   };
 }
 

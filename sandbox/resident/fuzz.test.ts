@@ -6,10 +6,11 @@ import { afterAll, expect, test } from "vitest";
 import { guestPath } from "../guest.ts";
 import { fuzzGateway, fuzzSupervisor } from "../../test/resident/fuzz.ts";
 import { buildSanitized, hasCompiler } from "../../test/resident/sanitized.ts";
+import { fuzzDial } from "../../test/resident/strangers.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "beige-fuzz-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
-const SECONDS = 5;
+const SECONDS = 2;
 
 test("PID 1 lives through bent streams of a gateway, and works for the next one", async () => {
   const binary = hasCompiler() ? buildSanitized(folder) : guestPath();
@@ -22,4 +23,10 @@ test("the gateway ends each command of a supervisor that says anything, and take
   const { streams, failure } = await fuzzGateway(SECONDS, 1);
   expect(failure).toBe(undefined);
   expect(streams).toBeGreaterThan(100);
+}, 60_000);
+
+test("whatever strangers say at the socket, the supervisor alone is let in and spoken to", async () => {
+  const { streams, failure } = await fuzzDial(SECONDS, 1);
+  expect(failure).toBe(undefined);
+  expect(streams).toBeGreaterThan(20);
 }, 60_000);

@@ -4,7 +4,7 @@ import type { Carrier, Line } from "./greet.ts";
 import type { Job } from "./job.ts";
 
 export const BACKOFF_MS = 50;
-/** Signals and sizes that wait for a connection: far more than a person gives. */
+/** Signals that wait for a connection: far more than a person gives. Of sizes only a command's last counts. */
 const LATER_MAX = 64;
 
 export interface State extends Line {
@@ -47,7 +47,11 @@ export function begin(): State {
 /** Keeps what the next greeting does not repeat. */
 export function keepForLater(state: State, frame: Omit<Outgoing, "sess">): void {
   if (frame.type === "F") state.given.add(frame.cmd ?? 0);
-  if ((frame.type === "S" || frame.type === "W") && state.later.length < LATER_MAX) state.later.push(frame);
+  if (frame.type === "S" && state.later.length < LATER_MAX) state.later.push(frame);
+  if (frame.type !== "W") return;
+  const before = state.later.findIndex(({ type, cmd }) => type === "W" && cmd === frame.cmd);
+  if (before >= 0) state.later.splice(before, 1);
+  state.later.push(frame);
 }
 
 /** Why a command of an older gateway cannot be gone on with. */

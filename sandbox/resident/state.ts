@@ -6,7 +6,12 @@ export const WINDOW_BYTES = 1 << 20;
 /** Acknowledged at the latest after so many bytes: the supervisor never waits for room while its reader keeps up. */
 export const ACK_BYTES = 1 << 18;
 
-export type Piece = { readonly stream: "stdout" | "stderr"; readonly data: Uint8Array };
+export interface Piece {
+  readonly stream: "stdout" | "stderr";
+  readonly data: Uint8Array;
+  /** Nobody looks at `data` any more. */
+  readonly free?: () => void;
+}
 
 export type Send = (frame: Omit<Outgoing, "sess">) => void;
 
@@ -25,9 +30,9 @@ export interface State {
   got: number;
   taken: number;
   acked: number;
-  /** Taken since the last acknowledgement: their number, and the pieces where they are to be spilled first. */
+  /** Taken since the last acknowledgement: their number, and the pieces where they are to be spilled first, some of them no longer looked at. */
   pieces: number;
-  readonly unsafe: Piece[];
+  readonly unsafe: { readonly piece: Piece; freed: boolean }[];
   /** Input: what is not known to be with the command, from `inDone` on. */
   readonly input: Buffer[];
   inSent: number;

@@ -204,7 +204,7 @@ test("a full file becomes a segment and the chain goes on behind it, over restar
   expect(await verify(again.head())).toMatchObject({ ok: true, rows: 40 });
 });
 
-test("an empty or missing newest file does not start the chain anew: it walks back to the segments", async () => {
+test("an empty or missing newest file does not start the chain anew: it walks back to the segments (P117)", async () => {
   for (const damage of [() => truncateSync(path, 0), () => rmSync(path), () => truncateSync(path, 5)]) {
     rmSync(join(folder, "logs"), { recursive: true, force: true });
     const audit = make({ rotateBytes: 1_500 });
@@ -280,7 +280,7 @@ function child(
   return new Promise((done) => started.on("close", (code) => done({ code, out })));
 }
 
-test("eight processes append a thousand rows each and make one chain", async () => {
+test("eight processes append a thousand rows each and make one chain (P115)", async () => {
   const body = `
     await Promise.all(Array.from({ length: 20 }, async (_, a) => { for (let b = 0; b < 50; b++) await audit.note(process.pid + "." + a + "." + b, row); }));
     await audit.close();`;

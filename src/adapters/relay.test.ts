@@ -374,3 +374,92 @@ test("without its record, or when it is given up before, a request never leaves 
   expect(provider.got()).toBe("");
   provider.close();
 });
+
+test("an answer that comes before its question was sent is none, whatever it says, and its connection ends", async () => {
+  const text = SPOKEN["openai-completions"].text(["early"]);
+  const whole = JSON.stringify({ choices: [{ message: { content: "early" }, finish_reason: "stop" }] });
+  const head = (type: string, body: string): string =>
+    `HTTP/1.1 200 OK\r\ncontent-type: ${type}\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
+  const cases = [
+    { stream: true, said: head("text/event-stream", text) },
+    { stream: false, said: head("application/json", whole) },
+    { stream: true, said: "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n" },
+    { stream: true, said: "HTTP/1.1 503 Busy\r\ncontent-length: 4\r\n\r\nbusy" },
+    { stream: false, said: "no HTTP at all\r\n\r\n" },
+  ];
+  for (const { stream, said } of cases) {
+    const sockets = new Set<Socket>();
+    let [got, had] = ["", 0];
+    const server = createServer((socket) => {
+      had += 1;
+      sockets.add(socket.on("data", (part) => (got += part.toString())).on("error", () => undefined));
+      socket.on("close", () => sockets.delete(socket)).write(said);
+    }).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const record = Promise.withResolvers<void>();
+    const asked = { api: "openai-completions", body: { messages: [] }, stream, after: record.promise } as const;
+    const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const aim = { provider: "local", api: asked.api, baseUrl, model: w.facts("m"), timeoutMs: 5000 };
+    const all = w.all(relay.send(aim, asked, new AbortController().signal));
+    await expect.poll(() => had).toBe(1);
+    await pause(50);
+    record.resolve();
+    const events = await all;
+    expect(events).toHaveLength(1);
+    expect(events[0]).toMatchObject({ type: "error", failure: { message: expect.any(String) as string } });
+    await expect.poll(() => sockets.size).toBe(0);
+    expect(got).toBe("");
+    server.close();
+  }
+});
+
+test("a kept connection that ends while the record is written is replaced unnoticed, since nothing has left on it", async () => {
+  let answered = 0;
+  const sockets: Socket[] = [];
+  const wire = await serve((response, asked) => {
+    answered += 1;
+    if (!sockets.includes(response.socket as Socket)) sockets.push(response.socket as Socket);
+    return answerWith(SPOKEN["openai-completions"].text([`answer ${answered}`]))(response, asked);
+  });
+  const asked = { api: "openai-completions", body: SPOKEN["openai-completions"].ask(true), stream: true } as const;
+  const never = new AbortController().signal;
+  // Three connections are kept.
+  await Promise.all(Array.from({ length: 3 }, () => w.all(relay.send(target(wire, asked.api), asked, never))));
+  expect(sockets).toHaveLength(3);
+  const record = Promise.withResolvers<void>();
+  const all = w.all(relay.send(target(wire, asked.api), { ...asked, after: record.promise }, never));
+  await pause(50);
+  for (const socket of sockets) socket.destroy();
+  await pause(50);
+  record.resolve();
+  expect(bytesOf(await all)).toContain("answer 4");
+  expect([answered, wire.connections()]).toEqual([4, 4]);
+  // A new connection that ends is a failure: nobody dials for ever.
+  let dialled = 0;
+  const shut = createServer((socket) => ((dialled += 1), socket.destroy())).listen(0, "127.0.0.1");
+  await once(shut, "listening");
+  const late = Promise.withResolvers<void>();
+  const baseUrl = `http://127.0.0.1:${(shut.address() as AddressInfo).port}`;
+  const gone = w.all(relay.send({ ...target(wire, asked.api), baseUrl }, { ...asked, after: late.promise }, never));
+  expect((await gone).at(-1)).toMatchObject({
+    type: "error",
+    failure: { message: expect.stringContaining("connection failed") as string },
+  });
+  late.resolve();
+  expect(dialled).toBe(1);
+  shut.close();
+});
+
+test("a record that takes longer than a provider may be silent is not the provider's silence", async () => {
+  const wire = await serve(() => undefined);
+  const asked = { api: "openai-completions", body: SPOKEN["openai-completions"].ask(true), stream: true } as const;
+  const text = SPOKEN["openai-completions"].text(["in time"]);
+  const ask = (after: Promise<void>): Promise<RelayEvent[]> =>
+    w.all(relay.send(target(wire, asked.api, { timeoutMs: 300 }), { ...asked, after }, new AbortController().signal));
+  wire.handler = (response, said) => void setTimeout(() => void answerWith(text)(response, said), 200);
+  expect((await ask(pause(750))).at(-1)).toMatchObject({ type: "done" });
+  wire.handler = () => undefined;
+  const since = performance.now();
+  expect((await ask(pause(400))).at(-1)).toMatchObject({ failure: { message: "the provider was silent for 0 s" } });
+  expect(performance.now() - since).toBeGreaterThan(650);
+});

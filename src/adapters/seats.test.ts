@@ -2,7 +2,7 @@ import { existsSync, lstatSync, mkdirSync, mkdtempSync, readFileSync, readlinkSy
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { createSeatFolders } from "./seats.ts";
+import { createSeatFolders, notMoved } from "./seats.ts";
 
 const folders = createSeatFolders();
 let home: string;
@@ -44,6 +44,17 @@ test("nothing that is at the usual place is lost: the workspace stays, and it is
   writeFileSync(join(usual, "other"), "precious");
   await expect(folders.bringHome(usual, workspace)).rejects.toMatchObject({ code: "conflict", hint: `mv ${usual} ${usual}.other` });
   expect([readFileSync(join(usual, "other"), "utf8"), readFileSync(join(workspace, "file"), "utf8")]).toEqual(["precious", "kept"]);
+});
+
+test("where it cannot move for another reason, that is said, and what brings it there", () => {
+  const said = (code: string) =>
+    notMoved("/h/warm/1/workspace", "/h/agents/a/workspace", Object.assign(new Error(`${code}: no`), { code }));
+  expect(said("EXDEV")).toMatchObject({
+    message: "workspace /h/warm/1/workspace cannot move to /h/agents/a/workspace: that is another file system",
+    hint: "rm -f /h/agents/a/workspace && cp -a /h/warm/1/workspace /h/agents/a/workspace && rm -rf /h/warm/1/workspace",
+  });
+  expect(said("EACCES")).toMatchObject({ message: expect.stringContaining("EACCES: no"), hint: "ls -la /h/agents/a /h/warm/1" });
+  expect(said("ENOTDIR").message).toContain("something is there");
 });
 
 test("of a workspace that was deleted only the link goes", async () => {

@@ -20,6 +20,20 @@ const kindOf = async (path: string): Promise<"nothing" | "link" | "folder" | "ot
   return stats.isSymbolicLink() ? "link" : stats.isDirectory() ? "folder" : "other";
 };
 
+const IN_THE_WAY = ["ENOTEMPTY", "EEXIST", "ENOTDIR", "EISDIR"];
+
+export function notMoved(workspace: string, usual: string, cause: unknown): BeigeError {
+  const { code = "", message } = cause as NodeJS.ErrnoException;
+  const about = `workspace ${workspace} cannot move to ${usual}`;
+  if (IN_THE_WAY.includes(code))
+    return new BeigeError("conflict", `${about}: something is there`, { hint: `mv ${usual} ${usual}.other`, cause });
+  const away = code === "EXDEV";
+  const hint = away
+    ? `rm -f ${usual} && cp -a ${workspace} ${usual} && rm -rf ${workspace}`
+    : `ls -la ${dirname(usual)} ${dirname(workspace)}`;
+  return new BeigeError("conflict", `${about}: ${away ? "that is another file system" : message}`, { hint, cause });
+}
+
 export const createSeatFolders = (): SeatFolders => ({
   async point(usual, workspace) {
     const there = await kindOf(usual);
@@ -39,10 +53,7 @@ export const createSeatFolders = (): SeatFolders => ({
     await mkdir(dirname(usual), { recursive: true, mode: 0o700 });
     // An empty folder in the way is replaced; nothing else is.
     await rename(workspace, usual).catch((cause: unknown) => {
-      throw new BeigeError("conflict", `workspace ${workspace} cannot move to ${usual}: something is there`, {
-        hint: `mv ${usual} ${usual}.other`,
-        cause,
-      });
+      throw notMoved(workspace, usual, cause);
     });
   },
   tidy: (folder) => rmdir(folder).catch(() => undefined),

@@ -35,7 +35,8 @@ export function forbidden(principal: Principal, { method, url }: Wish): Refusal 
   if (method === "GET" && (DISCOVERY.test(path) || path === "/api/agents")) return undefined;
   if ((method === "POST" && ASKS.test(path)) || (method === "GET" && MODELS.test(path))) return undefined;
   const agent = wanted(method, path);
-  if (agent === undefined) return no("a caller may prompt and call its agents, and nothing else", "POST /api/agents/NAME/prompt");
+  if (agent === undefined)
+    return no("a caller may prompt and call its agents, and nothing else", 'beige prompt AGENT "TEXT", or POST /api/agents/AGENT/prompt');
   return inScope(principal, agent) ? undefined : no(`this key is not for agent ${agent}`, "beige key list shows what each key is for");
 }
 

@@ -29,7 +29,7 @@ export function applyRoutes(app: FastifyInstance, deps: RouteDeps): void {
       }),
       type: "application/x-ndjson",
       eager: false,
-      alive: true,
+      alive: "\n",
       stop: deps.stopped,
     });
   });

@@ -29,7 +29,7 @@ export function chatRoutes(app: FastifyInstance, deps: RouteDeps): void {
       broken: (error) => errorLine(deps, error),
       type: "application/x-ndjson",
       eager: false,
-      alive: true,
+      alive: "\n",
       stop: deps.stopped,
     });
   });

@@ -80,7 +80,7 @@ const stream = (deps: RouteDeps, exchange: Exchange, turn: TurnRequest): Promise
     }),
     type: "application/x-ndjson",
     eager: false,
-    alive: true,
+    alive: "\n",
     stop: deps.stopped,
   });
 

@@ -94,7 +94,7 @@ test("a revoked key is refused at the next request, and one without a quota left
   expect((await as(gone, "GET /api/health")).json).toEqual({ status: "ok" });
 });
 
-test("a key that is revoked ends with what it began; what others began goes on", async () => {
+test("a key that is revoked ends with what it began; what others began goes on (P99)", async () => {
   const left: string[] = [];
   const waits = async (request: CallRequest, signal: AbortSignal): Promise<CallResult> => {
     const who = principalName(request.principal);
@@ -122,6 +122,25 @@ test("a key that is revoked ends with what it began; what others began goes on",
   // Whoever revokes its own key hears that it is done.
   expect((await as(root, "DELETE /api/keys/root")).json.revokedAt).toBeGreaterThan(0);
 });
+
+test.each(["agents?watch=1", "agents?watch=1&allowWatchBookmarks=true", "providers?watch=1", "events?watch=1"])(
+  "a stream of %s that a revoked key reads is cut, and its next request is refused (P99)",
+  async (path) => {
+    const { token, as, keys, control } = await open();
+    const root = token({ name: "root", role: "operator", agents: [] });
+    const eyes = token({ name: "eyes", role: "viewer", agents: [] });
+    const at = path.startsWith("providers") ? "/apis/beige.dev/v1" : path.startsWith("events") ? "/api/v1/namespaces/default" : ROOT;
+    const cut = as(eyes, `GET ${at}/${path}`).then(
+      (answer) => answer.complete,
+      () => false,
+    );
+    await vi.waitFor(() => expect(keys.list().map(({ used }) => used.requests)).toEqual([1, 0]));
+    expect((await as(root, "DELETE /api/keys/eyes")).status).toBe(200);
+    expect(await cut).toBe(false);
+    await vi.waitFor(() => expect(control.watching.count).toBe(0));
+    expect((await as(eyes, `GET ${ROOT}/agents`)).status).toBe(401);
+  },
+);
 
 test("what a client asks about itself is what its role may do", async () => {
   const { token, as } = await open();

@@ -17,8 +17,8 @@ export interface Stream<T> {
   readonly type: "application/json" | "application/x-ndjson" | "text/plain";
   /** Sends the head before the first event: for streams that may stay silent. */
   readonly eager: boolean;
-  /** Sends an empty line now and then while nothing happens, and the head before it: for streams that somebody waits at. */
-  readonly alive?: boolean;
+  /** White space that is sent now and then while nothing happens, and the head before it: for streams that somebody waits at. */
+  readonly alive?: "\n" | " ";
   readonly stop: AbortSignal;
 }
 
@@ -40,10 +40,10 @@ export async function send<T>(deps: RouteDeps, exchange: Exchange, stream: Strea
   const beat = (): void => {
     if (line.begun || response.destroyed || response.writableNeedDrain) return;
     open();
-    response.write("\n");
+    response.write(stream.alive ?? "");
     late.resolve();
   };
-  const alive = stream.alive === true ? keepAlive(deps, beat) : undefined;
+  const alive = stream.alive === undefined ? undefined : keepAlive(deps, beat);
   try {
     const iterator = stream.events(leave.signal)[Symbol.asyncIterator]();
     const first = iterator.next();

@@ -1,5 +1,6 @@
 import { get as httpGet, type IncomingMessage } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
+import { KubeConfig, Watch } from "@kubernetes/client-node";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { rig, type Rig } from "./rig.ts";
 
@@ -67,7 +68,7 @@ test("version 0 means the present state, and a watch may start at once on a sing
   w.stop();
 });
 
-test("a watch goes on from the version where an earlier one was cut, with nothing lost or repeated", async () => {
+test("a watch goes on from the version where an earlier one was cut, with nothing lost or repeated (P81)", async () => {
   const first = await watching("&resourceVersion=100");
   at.control.put("Agent", "one");
   await until(() => first.lines.length === 1);
@@ -134,6 +135,47 @@ test("200 watches at once all hear of a change, and all are gone when their clie
   await until(() => all.every((w) => w.lines.length === 1), 10_000);
   for (const w of all) w.stop();
   await until(() => at.control.watching.count === 0, 10_000);
+});
+
+test.each(["", "&resourceVersion=100&allowWatchBookmarks=true", "&timeoutSeconds=1", "&sendInitialEvents=true&allowWatchBookmarks=true"])(
+  "a watch%s that is silent for long is kept open by blanks, which are no lines and end nothing (P81)",
+  async (query) => {
+    await at.end();
+    at = await rig({ limits: { aliveMs: 60 } });
+    at.control.put("Agent", "old");
+    const w = await watching(query);
+    let blanks = 0;
+    w.response.on("data", (chunk: Buffer) => (blanks += chunk.toString() === " " ? 1 : 0));
+    await until(() => blanks >= 3);
+    at.control.put("Agent", "new");
+    await until(() => told(w).includes("ADDED new"));
+    if (!query.includes("timeout")) return w.stop();
+    expect(await w.ended).toBe(true);
+  },
+);
+
+test("the Kubernetes client that gives a silent watch up hears of a change that comes late (P81)", async () => {
+  await at.end();
+  at = await rig({ limits: { aliveMs: 100 } });
+  const config = new KubeConfig();
+  config.loadFromClusterAndUser({ name: "c", server: `http://127.0.0.1:${at.port}`, skipTLSVerify: true }, { name: "u", token: at.token });
+  const client = new Watch(config);
+  // Half a minute as it comes.
+  Object.assign(client, { requestTimeoutMs: 400 });
+  const heard: string[] = [];
+  const ended: unknown[] = [];
+  const stop = await client.watch(
+    AGENTS,
+    {},
+    (type, object: { metadata: { name: string } }) => void heard.push(`${type} ${object.metadata.name}`),
+    (error) => void ended.push(error),
+  );
+  await sleep(1000);
+  expect(ended).toEqual([]);
+  at.control.put("Agent", "late");
+  await until(() => heard.length === 1);
+  expect(heard).toEqual(["ADDED late"]);
+  stop.abort();
 });
 
 test("closing the gateway ends watches with their terminator, at once", async () => {

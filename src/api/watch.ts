@@ -110,6 +110,8 @@ export async function serveWatch(deps: RouteDeps, exchange: Exchange, source: So
     broken: (error): Line => ({ type: "ERROR", object: failure(error) }),
     type: "application/json",
     eager: true,
+    // Not a line: some clients take each line for an event, and all skip what is before an object.
+    alive: " ",
     stop: deps.closing,
   });
 }

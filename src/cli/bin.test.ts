@@ -2,6 +2,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
   chmodSync,
+  chownSync,
   copyFileSync,
   existsSync,
   mkdirSync,
@@ -10,6 +11,7 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -118,4 +120,61 @@ test("no home is made for what is compiled, and one that takes nothing hinders n
   writeFileSync(join(home, "cache"), "a file");
   expect(run()).toBe("built\n");
   expect(readdirSync(home)).toStrictEqual(["cache"]);
+});
+
+test("what another user can write is never run, and nothing is kept there", () => {
+  mkdirSync(join(root, "dist"));
+  const body = 'console.log("built");\n';
+  writeFileSync(join(root, "dist/cli.cjs"), `// ${createHash("sha256").update(body).digest("hex")}\n${body}`);
+  const home = join(root, "home");
+  const cache = join(home, "cache");
+  const run = (): readonly string[] => {
+    const env = { ...process.env, BEIGE_HOME: home };
+    const ran = spawnSync(process.execPath, [join(root, "bin/beige.cjs"), "get"], { encoding: "utf8", env });
+    expect(ran).toMatchObject({ status: 0, stdout: "built\n", stderr: "" });
+    return existsSync(cache) ? readdirSync(cache).filter((name) => name.startsWith("cli-")) : [];
+  };
+  const modes = { home: 0o700, cache: 0o700 };
+  const lay = (more: Partial<typeof modes>): void => {
+    rmSync(home, { recursive: true, force: true });
+    mkdirSync(cache, { recursive: true });
+    const { home: outer, cache: inner } = { ...modes, ...more };
+    chmodSync(cache, inner);
+    chmodSync(home, outer);
+  };
+  for (const more of [{ home: 0o770 }, { home: 0o707 }, { cache: 0o775 }, { cache: 0o777 }]) {
+    lay(more);
+    expect(run()).toStrictEqual([]);
+  }
+  // A link to a folder of everybody.
+  lay({});
+  rmSync(cache, { recursive: true });
+  mkdirSync(join(root, "everybody"));
+  chmodSync(join(root, "everybody"), 0o777);
+  symlinkSync(join(root, "everybody"), cache);
+  expect(run()).toStrictEqual([]);
+  lay({});
+  expect(run()).toStrictEqual(["cli-get"]);
+  // Made by the program itself it is nobody else's, whatever is usual here.
+  rmSync(cache, { recursive: true });
+  expect(run()).toStrictEqual(["cli-get"]);
+  expect(statSync(cache).mode & 0o777).toBe(0o700);
+});
+
+test("nothing is run that the owner of another's home left there, not by root either", () => {
+  mkdirSync(join(root, "dist"));
+  const body = 'console.log("built");\n';
+  writeFileSync(join(root, "dist/cli.cjs"), `// ${createHash("sha256").update(body).digest("hex")}\n${body}`);
+  const own = join(root, "home");
+  const isRoot = process.getuid?.() === 0;
+  for (const theirs of isRoot ? [own, join(own, "cache")] : ["/usr"]) {
+    rmSync(own, { recursive: true, force: true });
+    mkdirSync(join(own, "cache"), { recursive: true });
+    if (isRoot) chownSync(theirs, 65_534, 65_534);
+    const home = isRoot ? own : theirs;
+    const env = { ...process.env, BEIGE_HOME: home };
+    const ran = spawnSync(process.execPath, [join(root, "bin/beige.cjs"), "get"], { encoding: "utf8", env });
+    expect(ran).toMatchObject({ status: 0, stdout: "built\n", stderr: "" });
+    expect(existsSync(join(home, "cache")) ? readdirSync(join(home, "cache")) : []).toStrictEqual([]);
+  }
 });

@@ -101,3 +101,91 @@ test("a refusal is an error, not an output", async () => {
   open.push(alone);
   expect(await alone.run(["exec", "a", "--", "x"])).toMatchObject({ code: 5, err: expect.stringContaining("no gateway answers") });
 });
+
+const SENT: readonly (readonly [string, string])[] = [
+  ["no JSON", "{"],
+  ["nothing", ""],
+  ["null", "null"],
+  ["a text", '"Success"'],
+  ["a list", "[]"],
+  ["of another kind", '{"status":"Perhaps"}'],
+  ["a message that is none", '{"status":"Failure","reason":"NonZeroExitCode","message":{"a":1}}'],
+];
+test.each(SENT)("a last word that is %s is a broken answer, said in one sentence", async (_, word) => {
+  const { made } = await gateway((ws, say) => {
+    say(3, word);
+    ws.close();
+  });
+  const ran = await made.run(["exec", "a", "--", "x"]);
+  expect(ran).toMatchObject({ code: 5, out: "", err: expect.stringMatching(/^error: the gateway's answer is broken/) });
+});
+
+test.each([
+  "7",
+  "[null]",
+  "[]",
+  '[{"reason":"ExitCode"}]',
+  '[{"reason":"ExitCode","message":"0"}]',
+  '[{"reason":"ExitCode","message":"1e9"}]',
+])("a command that failed with no code that can be one (%s) never counts as well ended", async (causes) => {
+  const { made } = await gateway((ws, say) => {
+    say(3, `{"status":"Failure","reason":"NonZeroExitCode","details":{"causes":${causes}}}`);
+    ws.close();
+  });
+  expect(await made.run(["exec", "a", "--", "x"])).toMatchObject({ code: 1, out: "" });
+});
+
+test("what is said of the end moves no cursor", async () => {
+  const { made } = await gateway((ws, say) => {
+    say(
+      3,
+      failure("NonZeroExitCode", 500, {
+        message: "lost: \u001b[2Jgone\nsecond\u009b31m",
+        details: { causes: [{ reason: "ExitCode", message: "255" }] },
+      }),
+    );
+    ws.close();
+  });
+  const { code, err } = await made.run(["exec", "a", "--", "x"]);
+  expect(code).toBe(255);
+  expect(err).toMatch(/^lost: .*gone second[^\n]*\n$/);
+  expect(["\u001b", "\u009b"].filter((sign) => err.includes(sign))).toEqual([]);
+});
+
+test("a reader that has had enough ends it quietly, and not by an error of ours", async () => {
+  const { made } = await gateway((ws, say) => {
+    const more = setInterval(() => say(1, "y\n".repeat(10_000)), 1);
+    ws.on("close", () => clearInterval(more));
+  });
+  const child = made.start(["exec", "a", "--", "yes"]);
+  let err = "";
+  child.stderr?.on("data", (part: Buffer) => (err += part.toString()));
+  child.stdout?.once("data", () => child.stdout?.destroy());
+  const code = await new Promise((done) => child.on("close", done));
+  expect([code, err]).toEqual([141, ""]);
+});
+
+test("whoever types beige is told in words of beige, whatever the door says to kubectl", async () => {
+  const status = {
+    kind: "Status",
+    reason: "NotFound",
+    code: 404,
+    message: 'pods "ghost" not found',
+    details: { hint: "kubectl get agents -A" },
+  };
+  const made = await stand();
+  const server = createServer().on("upgrade", (_, socket) => {
+    const body = JSON.stringify(status);
+    socket.end(`HTTP/1.1 404 Not Found\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
+  });
+  await new Promise<void>((done) => server.listen(join(made.home, "beige.sock"), done));
+  open.push({ close: () => void server.close() }, made);
+  const err = "error: agent/ghost does not exist\nfix:  beige get agents -A\n";
+  expect(await made.run(["exec", "ghost", "--", "id"])).toMatchObject({ code: 1, out: "", err });
+
+  const { made: other } = await gateway((ws, say) => {
+    say(3, failure("Forbidden", 403, { message: "Permission denied", details: { hint: "kubectl describe agent NAME" } }));
+    ws.close();
+  });
+  expect((await other.run(["exec", "a", "--", "id"])).err).toBe("error: Permission denied\nfix:  beige describe agent/a\n");
+});

@@ -1,8 +1,10 @@
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
+import host from "../../schemas/host.json" with { type: "json" };
 import { EMPTY, sealRow } from "../core/chain.ts";
 import { stand, type Stand } from "./harness.ts";
+import { yamlValue } from "./offline.ts";
 
 const stands: Stand[] = [];
 async function open(): Promise<Stand> {
@@ -33,6 +35,30 @@ test("a secret's value comes from standard input into a private file, and only i
   expect((await made.run(["secret", "rm", "openai"])).code).toBe(1);
 });
 
+test("no other part of host.yaml is lost or filled with defaults when a secret is set or forgotten", async () => {
+  const made = await open();
+  const path = join(made.home, "host.yaml");
+  const rest = {
+    paths: { plugins: ["/srv"] },
+    egress: { private: ["wiki.corp:80"] },
+    build: { network: "none" },
+    tracing: { endpoint: "http://127.0.0.1:4318" },
+    warm: [{ image: "beige-base:1", count: 2 }],
+    sources: { kinds: ["Agent"] },
+  };
+  // As every part that there is: a new one is to be named here.
+  expect(Object.keys(rest).toSorted()).toEqual(
+    Object.keys(host.properties)
+      .filter((name) => name !== "secrets")
+      .toSorted(),
+  );
+  writeFileSync(path, `# mine\n${JSON.stringify(rest)}\n`, { mode: 0o600 });
+  expect(await made.run(["secret", "set", "b", "--env", "B", "--host", "b.example"])).toMatchObject({ code: 0, err: "" });
+  expect(yamlValue(readFileSync(path, "utf8"))).toEqual({ value: { ...rest, secrets: [{ name: "b", env: "B", hosts: ["b.example"] }] } });
+  expect((await made.run(["secret", "rm", "b"])).code).toBe(0);
+  expect(yamlValue(readFileSync(path, "utf8"))).toEqual({ value: { ...rest, secrets: [] } });
+});
+
 test("what an operator wrote into host.yaml stays: paths, other secrets, comments", async () => {
   const made = await open();
   const path = join(made.home, "host.yaml");
@@ -56,8 +82,15 @@ test("a host.yaml that is not valid is not touched, and bad names, hosts and val
   const made = await open();
   const set = (args: readonly string[], stdin = "v\n") => made.run(["secret", "set", ...args], { stdin });
   expect(await set(["../evil"])).toMatchObject({ code: 2 });
-  expect(await set(["a", "--host", "http://x"])).toMatchObject({ code: 2 });
-  expect(await set(["a"], "")).toMatchObject({ code: 2 });
+  expect(await set(["a", "--host", "https://x.example/v1"])).toMatchObject({
+    code: 2,
+    err: expect.stringContaining("fix:  --host x.example\n") as string,
+  });
+  const fix = 'fix:  printf %s "$KEY" | beige secret set a --host a.example --host b.example:8080\n';
+  expect(await set(["a", "--host", "a.example", "--host", "b.example:8080"], "")).toMatchObject({
+    code: 2,
+    err: expect.stringContaining(fix) as string,
+  });
   expect(await set(["a"], "one\ntwo\n")).toMatchObject({ code: 2 });
   expect(await set(["a", "the-value-on-the-command-line"])).toMatchObject({ code: 2 });
   expect(existsSync(join(made.home, "host.yaml"))).toBe(false);

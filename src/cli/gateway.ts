@@ -85,7 +85,7 @@ export const daemonArgs = (options: Pick<StartOptions, "schedules" | "listen" | 
 ];
 
 /** Node's flags for a gateway, which is idle most of the time: with the usual room for young objects it would take a third more memory. */
-export const NODE_FLAGS = ["--max-semi-space-size=4"] as const;
+export const NODE_FLAGS = ["--max-semi-space-size=8"] as const;
 
 /** The daemon's environment: this one, and its home; `BEIGE_DETACHED` tells it that nobody reads its standard error. */
 export const daemonEnv = (context: Context, detached: boolean): NodeJS.ProcessEnv => ({

@@ -3,7 +3,7 @@ import { copyFileSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { HostPolicy, HostSecret } from "../../schemas/types.ts";
 import { BeigeError } from "../core/errors.ts";
-import { policyOf, yamlText } from "./offline.ts";
+import { policyOf, yamlText, yamlValue } from "./offline.ts";
 import { writePrivate } from "./private.ts";
 
 const HEAD = "# What the operator of this machine allows: secrets and the hosts that each may be sent to, and roots of host folders.\n";
@@ -29,8 +29,9 @@ export function readHost(home: string): HostPolicy {
 export function changeHost(home: string, change: (secrets: readonly HostSecret[]) => readonly HostSecret[]): void {
   const before = textOf(home);
   const policy = readHost(home);
-  const paths = Object.fromEntries(Object.entries(policy.paths).filter(([, roots]) => roots.length > 0));
-  const next = { secrets: change(policy.secrets), ...(Object.keys(paths).length > 0 && { paths }) };
+  // All else as it was written: without the defaults, and whatever a later version adds.
+  const read = yamlValue(before);
+  const next = { ...("value" in read && (read.value as object)), secrets: change(policy.secrets) };
   // Comments at the top stay; others cannot.
   const top = /^(?:#[^\n]*\n|\s*\n)*/.exec(before)?.[0] ?? "";
   const text = `${before === "" ? HEAD : top}${yamlText(next)}`;

@@ -45,3 +45,14 @@ test("names that would break the configuration are refused", async () => {
   ])
     expect((await at.run(["kubeconfig", ...args])).code).toBe(2);
 });
+
+test("a gateway that runs without the door is not said to have it, and its status is told in words", async () => {
+  const warm = { levels: [{ image: "a:1", wanted: 2, ready: 1 }], waiting: ["c0ffee"] };
+  at = await stand({ "GET /api/health": ({ response }) => json(response, { ready: true, schedules: true, warm, status: "ok" }) });
+  const note = "it has no door for kubectl: beige gateway restart --kube-listen 7443\n";
+  expect(await at.run(["gateway", "start", "--kube-listen", "7443"])).toMatchObject({ code: 0, err: note });
+  const { out } = await at.run(["gateway", "status"]);
+  expect(out).toContain("warm             1 of 2 sandboxes wait for an agent\n");
+  expect(out).not.toMatch(/[{}]/);
+  expect(JSON.parse((await at.run(["gateway", "status", "-o", "json"])).out)).toMatchObject({ warm });
+});

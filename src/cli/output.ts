@@ -76,6 +76,11 @@ export const forAgent = (env: NodeJS.ProcessEnv): boolean =>
     ? AGENTS.some((name) => Boolean(env[name]))
     : env["BEIGE_OUTPUT"] === "agent";
 
+/** Text without what moves a cursor, in the colours that it has. */
+const painted = (text: string): string =>
+  // eslint-disable-next-line no-control-regex -- the colours are made of it
+  text.replace(/(\u001b\[\d{1,3}m)|([^\u001b]+|\u001b)/g, (_, colour?: string, other = "") => colour ?? clean(other));
+
 export function createOutput(
   streams: Streams,
   env: NodeJS.ProcessEnv,
@@ -106,7 +111,8 @@ export function createOutput(
         if (!open || text.length === 0) done();
         else stdout().write(text, () => done());
       }),
-    note: (text) => void stderr().write(`${text}\n`),
+    // Others' words come in many notes: nothing but our own colours goes through.
+    note: (text) => void stderr().write(`${colour ? painted(text) : clean(text)}\n`),
     raw: (text) => void stderr().write(text),
   };
 }

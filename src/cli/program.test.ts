@@ -252,6 +252,27 @@ test.each([3, 6, 7, 1])("an apply that ends with %i exits with it and says why",
   expect((await made.run(["diff", "-f", "a.yaml"])).code).toBe(Math.max(exit, exit === 1 ? 1 : 2));
 });
 
+test("what failed is named after the sum, which is said once; of what is kept the first are named", async () => {
+  const left = ["a", "b", "c", "d", "e", "f", "g"].map((name) => ({ kind: "Agent", namespace: "default", name }));
+  const sum = "applied 0, unchanged 0, failed 1";
+  const made = await open({
+    "GET /api/health": ({ response }) => json(response, { status: "ok" }),
+    "POST /api/apply": ({ response }) => {
+      const { plan: planned, ...rest } = plan("create");
+      ndjson(response, [
+        { ...rest, plan: { ...planned, left } },
+        end({ exit: 7, applied: 0, unchanged: 0, failed: 1, message: `${sum}: agent/x: no image`, hint: "beige describe agent/x" }),
+      ]);
+    },
+  });
+  writeFileSync(join(made.home, "a.yaml"), "a: 1\n");
+  const ran = await made.run(["apply", "-f", "a.yaml"]);
+  expect(ran.out).toContain(`${sum} in `);
+  expect(ran.err).toBe(
+    "no longer in the manifests, kept: agent/a agent/b agent/c agent/d agent/e and 2 more   (--prune deletes)\nerror: agent/x: no image\nfix:  beige describe agent/x\n",
+  );
+});
+
 test("a stream that is cut is no success", async () => {
   const made = await open({
     "GET /api/health": ({ response }) => json(response, { status: "ok" }),

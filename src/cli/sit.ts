@@ -6,7 +6,7 @@ import { BeigeError } from "../core/errors.ts";
 import { DEFAULT_NAMESPACE } from "../core/resource.ts";
 import { type Place, saidNo } from "./client.ts";
 import type { Context } from "./flags.ts";
-import { clean } from "./output.ts";
+import { clean, oneLine } from "./output.ts";
 import { takeTerminal, type Terminal } from "./terminal.ts";
 
 const CHANNEL = { stdin: 0, stdout: 1, stderr: 2, error: 3, resize: 4, close: 255 } as const;
@@ -58,7 +58,7 @@ function dial(seat: Seat, term: string): Promise<WebSocket> {
       done(ws);
     });
     ws.once("unexpected-response", (_, response) => {
-      void refusal(response).then(fail, fail);
+      void refusal(response).then((error) => fail(ours(error, seat.agent)), fail);
     });
     ws.on("error", (error) => {
       const { code } = error as NodeJS.ErrnoException;
@@ -79,24 +79,52 @@ async function refusal(response: IncomingMessage): Promise<BeigeError> {
   return saidNo(response.statusCode ?? 500, text);
 }
 
-interface Said {
-  readonly status?: string;
-  readonly reason?: string;
-  readonly message?: string;
-  readonly code?: number;
-  readonly details?: { readonly causes?: readonly { readonly reason?: string; readonly message?: string }[] };
+/** The door is kubectl's, and its words too: a person who typed `beige` is told of agents, and of verbs of beige. */
+function ours(error: BeigeError, agent: string): BeigeError {
+  if (error.code === "not_found" && error.message.startsWith("pods "))
+    return new BeigeError(error.code, `agent/${agent} does not exist`, { hint: "beige get agents -A", cause: error });
+  if (error.hint?.startsWith("kubectl ") !== true) return error;
+  return new BeigeError(error.code, error.message, { hint: `beige describe agent/${agent}`, cause: error });
+}
+
+const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** The last word of a gateway, or of what else answers. */
+function wordOf(text: string): Readonly<Record<string, unknown>> & { readonly message?: string } {
+  const broken = (cause?: unknown): BeigeError =>
+    new BeigeError("unavailable", "the gateway's answer is broken: it does not say how the command ended", {
+      hint: "beige gateway status",
+      cause,
+    });
+  let said: unknown;
+  try {
+    said = JSON.parse(text);
+  } catch (error) {
+    throw broken(error);
+  }
+  if (!isRecord(said) || (said["message"] !== undefined && typeof said["message"] !== "string")) throw broken();
+  if (said["status"] !== "Success" && said["status"] !== "Failure") throw broken();
+  return said;
+}
+
+/** The code among the causes; undefined where there is none that can be one. */
+function causeOf(details: unknown): number | undefined {
+  const causes = isRecord(details) ? details["causes"] : undefined;
+  const found: unknown = Array.isArray(causes) ? causes.find((cause) => isRecord(cause) && cause["reason"] === "ExitCode") : undefined;
+  const code = Number(isRecord(found) ? (found["message"] ?? Number.NaN) : Number.NaN);
+  return Number.isInteger(code) && code > 0 && code < 256 ? code : undefined;
 }
 
 /** The command's own exit code; what else ended it is said in a line. */
-function codeOf(text: string, note: (text: string) => void): number {
-  const said = JSON.parse(text) as Said;
-  if (said.status === "Success") return 0;
-  if (said.reason !== "NonZeroExitCode") throw saidNo(said.code ?? 500, text);
-  const code = Number(said.details?.causes?.find((cause) => cause.reason === "ExitCode")?.message ?? 1);
+function codeOf(text: string, agent: string, note: (text: string) => void): number {
+  const { status, reason, message, code: answered, details } = wordOf(text);
+  if (status === "Success") return 0;
+  if (reason !== "NonZeroExitCode") throw ours(saidNo(typeof answered === "number" ? answered : 500, text), agent);
+  const code = causeOf(details) ?? 1;
   // That it said no is the command's matter: its code is passed on.
-  if (said.message !== undefined && !said.message.endsWith(`exit code ${code}`) && !said.message.endsWith(`with code ${code}`))
-    note(said.message);
-  return Number.isInteger(code) && code > 0 && code < 256 ? code : 1;
+  if (message !== undefined && !message.endsWith(`exit code ${code}`) && !message.endsWith(`with code ${code}`)) note(oneLine(message));
+  return code;
 }
 
 /** Sends standard input, as much as the other side takes. */
@@ -169,7 +197,7 @@ export async function atCommand(context: Context, seat: Seat): Promise<number> {
     if (seat.tty) terminal = takeTerminal(seat.stdin, (size) => ws.send(resize(size)));
     if (seat.stdin) quiet = sendInput(ws, process.stdin);
     ws.resume();
-    return codeOf(await last, (text) => {
+    return codeOf(await last, seat.agent, (text) => {
       terminal?.giveBack();
       out.note(text);
     });

@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import { usedBy, wholeId } from "./cgroup.ts";
-import { json, stand } from "./harness.ts";
-import { bytesText } from "./render/top.ts";
+import { json, paper, stand } from "./harness.ts";
+import { bytesText, drawTop } from "./render/top.ts";
 import { slotsIn } from "./verbs/top.ts";
 
 const ID = "0123456789abcdef".repeat(4);
@@ -50,6 +50,26 @@ test("slots are read from the metrics, and bytes as people write them", () => {
   const text = `# HELP x\nbeige_provider_slots_used{provider="a"} 2\nbeige_provider_slots_waiting{provider="a"} 1\nbeige_provider_slots_limit{provider="a"} -1\n`;
   expect(slotsIn(text)).toEqual([{ provider: "a", used: 2, waiting: 1, limit: -1 }]);
   expect([1, 5 * 1024 ** 2, 1.5 * 1024 ** 3].map(bytesText)).toEqual(["1Ki", "5Mi", "1.5Gi"]);
+});
+
+test("a narrow terminal shows fewer columns, whole, and a pipe all of them", () => {
+  const row = {
+    agent: "proof-reader",
+    state: "ImageBuildFailed",
+    sessions: 1,
+    turns: 0,
+    requests: 0,
+    requestsPerMinute: 3,
+    tokens: 339,
+    usd: 1,
+    unpriced: 0,
+    cpuPercent: 0.4,
+    memoryBytes: 5000,
+  };
+  const head = (columns: number, tty = true): string | undefined => drawTop(paper({ tty, columns }), { rows: [row], slots: [] })[0];
+  expect(head(80)).toBe("AGENT          STATE              TURNS   TOKENS    COST    CPU   MEMORY");
+  expect(head(120)).toContain("SESSIONS");
+  expect(head(80, false)).toContain("SESSIONS");
 });
 
 test("in a pipe it looks once: the busiest agent first, with what runs, what it used today and how providers stand", async () => {

@@ -78,7 +78,12 @@ test("a key is made with a budget by flags, and an odd amount is refused before 
     },
   });
   const create = (...flags: readonly string[]) => gateway.run(["key", "create", "ci", "--agent", "a", ...flags]);
-  expect((await create("--budget-daily-usd", "0.5", "--budget-monthly-tokens", "1000")).code).toBe(0);
+  // The key is made all the same, and the only line on standard output.
+  expect(await create("--budget-daily-usd", "0.5", "--budget-monthly-tokens", "1000")).toMatchObject({
+    code: 0,
+    out: "bge_x\n",
+    err: expect.stringMatching(/\nthere is no agent a yet: beige get agents -A\n$/) as string,
+  });
   expect(bodies).toMatchObject([{ budget: { daily: { usd: 0.5 }, monthly: { tokens: 1000 }, unknownPrice: "refuse" } }]);
   for (const odd of ["-1", "five", "1e3", "NaN"]) expect((await create(`--budget-daily-usd=${odd}`)).code).toBe(2);
   expect((await create("--budget-daily-tokens", "1.5")).code).toBe(2);

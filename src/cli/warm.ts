@@ -13,10 +13,22 @@ const saidIn = (health: Readonly<Record<string, unknown>> | undefined): Said => 
 /** Ids of containers that wait. */
 export const waitingIn = (health: Readonly<Record<string, unknown>>): ReadonlySet<string> => new Set(saidIn(health).waiting);
 
+/** In a few words; nothing where host.yaml asks for none. */
+export function warmText(health: Readonly<Record<string, unknown>> | undefined): string | undefined {
+  const levels = saidIn(health).levels ?? [];
+  const sum = (key: "ready" | "wanted"): number => levels.reduce((all, each) => all + each[key], 0);
+  return levels.length === 0 ? undefined : `${sum("ready")} of ${sum("wanted")} sandboxes wait for an agent`;
+}
+
 /** Nothing where host.yaml asks for none. */
 export function warmFindings(health: Readonly<Record<string, unknown>> | undefined): readonly Finding[] {
-  return (saidIn(health).levels ?? []).map(({ image, wanted, ready, problem }): Finding => {
-    const message = oneLine(`${ready} of ${wanted} sandboxes of ${image} wait for an agent${problem === undefined ? "" : `: ${problem}`}`);
+  const levels = saidIn(health).levels ?? [];
+  return levels.map(({ image, wanted, ready, problem }, at): Finding => {
+    // Entries of one image are told apart by their place.
+    const which = levels.filter((each) => each.image === image).length > 1 ? ` (entry ${at + 1})` : "";
+    const message = oneLine(
+      `${ready} of ${wanted} sandboxes of ${image}${which} wait for an agent${problem === undefined ? "" : `: ${problem}`}`,
+    );
     if (problem === undefined) return { name: "warm", state: "ok", message };
     return { name: "warm", state: "warning", message, fix: "beige logs gateway --level warn; warm: in host.yaml says what is wanted" };
   });

@@ -119,7 +119,7 @@ test("a JSON patch leads from one value to the other", () => {
   );
 });
 
-test("a patch that reaches for a prototype is refused, in its path, its source and its value", () => {
+test("a patch that reaches for a prototype is refused, in its path, its source and its value (P23)", () => {
   const patches: unknown[] = [
     [{ op: "add", path: "/__proto__/x", value: 1 }],
     [{ op: "add", path: "/constructor/prototype/x", value: 1 }],

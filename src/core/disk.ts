@@ -10,4 +10,4 @@ export const diskLimit = (agent: Agent): number | undefined => {
 };
 
 export const isOver = (use: DiskUse | undefined, limit: number | undefined): boolean =>
-  use !== undefined && limit !== undefined && use.bytes > limit;
+  use !== undefined && limit !== undefined && (use.bytes > limit || use.beyond !== undefined);

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { gif, jpeg, png, webp } from "../../test/fakes/pictures.ts";
 import type { ImagePart, Message } from "./chat.ts";
 import { checkImages, imageKind, IMAGES_CHARS_MAX, IMAGES_MAX, resultContent, withNewestImages } from "./images.ts";
 
@@ -18,8 +19,15 @@ const image = (mimeType: string, head: string, more = 0): ImagePart => ({
 test("an image is what its first bytes say, and nothing else is one", () => {
   for (const [kind, head] of Object.entries(HEADS)) {
     expect(imageKind(Buffer.from(head, "latin1"))).toBe(kind);
-    expect(() => checkImages([image(kind, head)])).not.toThrow();
+    expect(() => checkImages([image(kind, head)])).toThrow(`images[0]: it begins as ${kind} and is not whole`);
   }
+  for (const [kind, bytes] of [
+    ["image/png", png()],
+    ["image/jpeg", jpeg()],
+    ["image/gif", gif()],
+    ["image/webp", webp()],
+  ] as const)
+    expect(() => checkImages([image(kind, bytes.toString("latin1"))])).not.toThrow();
   expect(imageKind(Buffer.from("<svg onload=x>"))).toBeUndefined();
   fc.assert(fc.property(fc.uint8Array({ maxLength: 3 }), (bytes) => imageKind(bytes) === undefined || bytes.length === 3));
 });
@@ -30,6 +38,8 @@ test.each([
   [[image("image/png", "MZ\x90")], "images[0]: the data is no image"],
   [[{ ...image("image/png", HEADS["image/png"]), data: "iVBORw0KGgo=\n" }], "images[0]: data must be base64"],
   [[{ ...image("image/png", HEADS["image/png"]), data: "" }], "images[0]: data must be base64"],
+  [[image("image/png", png(8_001, 1).toString("latin1"))], "images[0]: it has 8001 x 1 pixels"],
+  [[image("image/gif", gif().toString("latin1")), image("image/png", png().subarray(0, -8).toString("latin1"))], "images[1]: it begins as"],
   [Array.from({ length: IMAGES_MAX + 1 }, () => image("image/png", HEADS["image/png"])), `at most ${IMAGES_MAX}`],
   [[image("image/png", HEADS["image/png"], IMAGES_CHARS_MAX)], "together they are longer than 7 MiB"],
 ])("images that cannot be taken are named (%#)", (images, why) => {

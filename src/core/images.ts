@@ -1,6 +1,7 @@
 // Images that come with a message: few, not too large, and of the kinds that models read. Pure.
 import type { ImagePart, Message, TextPart } from "./chat.ts";
 import { BeigeError } from "./errors.ts";
+import { pictureFault } from "./picture.ts";
 
 export const IMAGES_MAX = 10;
 /** Of all images of one message, as base64: less than a request may have. */
@@ -33,8 +34,11 @@ export function checkImages(images: readonly ImagePart[], where = "images"): voi
     const found = imageKind(Buffer.from(data.slice(0, 24), "base64"));
     if (found !== mimeType) throw bad(each, `the data is ${found ?? "no image"}, not ${mimeType}`);
     chars += data.length;
+    if (chars > IMAGES_CHARS_MAX) throw bad(where, `together they are longer than ${IMAGES_CHARS_MAX / 1024 / 1024} MiB as base64`);
+    // It would be refused with everything that is said after it.
+    const fault = pictureFault(Buffer.from(data, "base64"), found);
+    if (fault !== undefined) throw bad(each, fault);
   }
-  if (chars > IMAGES_CHARS_MAX) throw bad(where, `together they are longer than ${IMAGES_CHARS_MAX / 1024 / 1024} MiB as base64`);
 }
 
 /** What a tool answered, for a model: pictures only where it reads them, else the words that name them and why they are missing. */

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { parse } from "yaml";
 import type { ManifestFile } from "./control.ts";
 import { parseYaml, readManifests, readingManifests, toYaml } from "./manifest.ts";
 import type { Manifests } from "./manifest.ts";
@@ -105,7 +106,7 @@ test("an alias bomb, deep nesting and endless entries are ordinary problems, fas
   expect(process.memoryUsage().rss - before).toBeLessThan(400_000_000);
 });
 
-test("unknown tags, unresolved aliases and keys that reach for a prototype are refused", () => {
+test("unknown tags, unresolved aliases and keys that reach for a prototype are refused (P23)", () => {
   const told = (text: string): string => places(read(text)).join("\n");
   expect(told("a: !foo x")).toMatch(/^1:4 not valid YAML: unresolved tag: !foo/);
   expect(told("a: !!binary aGk=")).toMatch(/tag/);
@@ -212,7 +213,7 @@ test("what get prints can be applied: status and written metadata are dropped, w
   expect(valueOf(m)["metadata"]).toEqual({ name: "travel" });
 });
 
-test("printed YAML quotes what a YAML 1.1 reader would take for something else", () => {
+test("printed YAML quotes what a YAML 1.1 reader would take for something else (P13)", () => {
   const words = [
     "no",
     "yes",
@@ -240,6 +241,52 @@ test("printed YAML quotes what a YAML 1.1 reader would take for something else",
   const out = toYaml(words);
   for (const line of out.trim().split("\n")) expect([line, /^- ["']/.test(line)]).toEqual([line, true]);
   expect(plainValue(parseYaml(out).tree ?? { kind: "seq", offset: 0, items: [] })).toEqual(words);
+});
+
+test("a YAML 1.1 reader reads from printed YAML what ours does, in keys and in values (P13)", () => {
+  const oneOne = (text: string): unknown => parse(text, { version: "1.1", schema: "yaml-1.1" }) as unknown;
+  // What a reader of 1.1 does with these unquoted: false, 750, 8, a date, a merge.
+  expect(oneOne("[no, 12:30, 010, 1_000]")).toEqual([false, 750, 8, 1000]);
+  const parts = [
+    "y",
+    "no",
+    "On",
+    "NULL",
+    "~",
+    "0",
+    "1",
+    "7",
+    "9",
+    ":",
+    "_",
+    ".",
+    "e",
+    "+",
+    "-",
+    "0x",
+    "0b",
+    "inf",
+    "nan",
+    "=",
+    "<",
+    " ",
+    "#",
+    "T",
+    "\n",
+  ];
+  const word = fc.oneof(
+    fc.array(fc.constantFrom(...parts), { maxLength: 5 }).map((all) => all.join("")),
+    fc.string({ maxLength: 6 }),
+  );
+  const known = ["no", "12:30", "190:20:30", "-1:30.5", "2001-01-01", "2001-1-1 1:2:3", "1_000.5", "0o7", ".inf", "=", "<<"];
+  const check = (text: string): void => {
+    fc.pre(text !== "__proto__");
+    const value = { [text]: text, list: [text, { [text]: [text] }] };
+    const out = toYaml(value);
+    expect([out, oneOne(out)]).toEqual([out, value]);
+  };
+  for (const text of known) check(text);
+  fc.assert(fc.property(word, check), { numRuns: 2000 });
 });
 
 test("printed text comes back the same, variables and all", () => {

@@ -16,6 +16,8 @@ test.each(["jq", "ripgrep", "g++", "libstdc++6", "python3.11", "python3=3.11.*",
 const NONE = [
   ["", "-y", "--force", "jq-", "jq;reboot", "$(id)", "`id`", "a b", "a\nb", "jq/sid", "../x", "jq=", "jq=$v", "jq=-1", "J", "*", "lib.*"],
   ["~nlib", "jq:amd64", "jq^", "jq=1=2", "é", "jq=1'", 'jq="1"', "jq|x", "jq&", "jq>f", "x".repeat(101)],
+  // What apt-get would remove, or install in any version.
+  ["jq=1.6-", "jq=*-", "jq=1.6+", "jq=1.6-+"],
 ].flat();
 
 test.each(NONE)("%j is none", (entry) => {

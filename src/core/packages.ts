@@ -14,8 +14,8 @@ export const DERIVED_LABEL = "beige.dev/derived";
 /** What beige.dev/kind says of a container that builds an image; beige.dev/uid is then the agent that began it. */
 export const BUILD = "ImageBuild";
 
-/** A package may have a version: NAME=VERSION, the version with `*` at will. */
-const PACKAGE = /^([a-z0-9](?:[a-z0-9._+-]{0,98}[a-z0-9+])?)(?:=([A-Za-z0-9][A-Za-z0-9.+:~_*-]{0,99}))?$/;
+/** A package may have a version: NAME=VERSION, the version with `*` at will. At the end, apt-get takes - for "remove it" and + for "install any". */
+const PACKAGE = /^([a-z0-9](?:[a-z0-9._+-]{0,98}[a-z0-9+])?)(?:=([A-Za-z0-9](?:[A-Za-z0-9.+:~_*-]{0,98}[A-Za-z0-9.~_*])?))?$/;
 
 export interface Derived {
   /** Id of the image that the packages are put into. */

@@ -9,7 +9,7 @@ const text = (file: string, find: string, replace: string, all = false): string 
   return done.ok ? done.data.toString("utf8") : `error: ${done.error}`;
 };
 
-test("CRLF stays CRLF, also where the model writes LF", () => {
+test("CRLF stays CRLF, also where the model writes LF (P79)", () => {
   expect(text("a\r\nb\r\nc\r\n", "a\nb", "x\ny\nz")).toBe("x\r\ny\r\nz\r\nc\r\n");
   expect(text("a\r\nb\r\nc\r\n", "b", "x\ny")).toBe("a\r\nx\r\ny\r\nc\r\n");
 });
@@ -20,7 +20,7 @@ test("in a file with mixed endings each place keeps its own", () => {
   expect(text(mixed, "three\nfour", "3\n4")).toBe("one\r\ntwo\n3\r\n4\n");
 });
 
-test("a BOM, trailing spaces and a missing final newline stay", () => {
+test("a BOM, trailing spaces and a missing final newline stay (P79)", () => {
   expect(text("\uFEFFa  \nb", "a", "x")).toBe("\uFEFFx  \nb");
   expect(text("a\nb", "b", "c")).toBe("a\nc");
   expect(text("a \nb\n", "a \nb", "a\nb")).toBe("a\nb\n");
@@ -34,7 +34,7 @@ test("bytes that are no UTF-8 stay as they are", () => {
   ).toBe(true);
 });
 
-test("more than one match is an error with line numbers, unless all are meant", () => {
+test("more than one match is an error with line numbers, unless all are meant (P79)", () => {
   expect(text("a\nb\na\n", "a", "x")).toBe("error: find is in the file 2 times, at lines 1, 3; make it longer, or say all: true");
   expect(text("aaa", "aa", "x")).toContain("2 times");
   expect(text("a\nb\na\n", "a", "x", true)).toBe("x\nb\nx\n");

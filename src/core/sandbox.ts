@@ -92,8 +92,11 @@ export interface ExecRequest {
 
 /** One running command. Whoever holds it reads both outputs to the end or calls `kill`. */
 export interface ExecHandle {
-  /** Bytes in order, one chunk at a time with back-pressure. */
-  readonly output: AsyncIterable<{ readonly stream: "stdout" | "stderr"; readonly data: Uint8Array }>;
+  /**
+   * Bytes in order, one chunk at a time with back-pressure. Whoever has no use for `data` any more may `free` it, once: its memory is
+   * there again at once, which is much quicker where there is much output. `data` may be empty afterwards.
+   */
+  readonly output: AsyncIterable<{ readonly stream: "stdout" | "stderr"; readonly data: Uint8Array; readonly free?: () => void }>;
   /** Settles after the last byte of output; never rejects. */
   readonly exit: Promise<ExecExit>;
   /** Of a command that was taken up again while its standard input went on: writing goes on from this byte, up to `end`. */

@@ -22,7 +22,9 @@ export type { FieldProblem } from "./explain.ts";
 /** Explaining compares errors with each other; a thousand wrong items are not told one by one anyway. */
 const MAX_ERRORS = 1000;
 
-const WORDS = ["impact", "not-yet", "list", "quantity", "atomic", "secret", "file", "scope", "alike", "keeps"].map((word) => `x-beige-${word}`);
+const WORDS = ["impact", "not-yet", "list", "quantity", "atomic", "secret", "file", "scope", "alike", "keeps"].map(
+  (word) => `x-beige-${word}`,
+);
 
 function compiler(): Ajv {
   // No coercion and no defaults: validation never changes its input.

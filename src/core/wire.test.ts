@@ -34,6 +34,7 @@ test("an answer that does not say where it ends is refused, as is what is no HTT
     "SSH-2.0-x\r\n\r\n",
     "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
     "HTTP/1.1 200 OK\r\nContent-Length: 1e3\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
     "HTTP/1.1 200 OK\r\n: x\r\n\r\n",
     `${HEAD}zz\r\n`,
     `${HEAD}-5\r\n`,

@@ -39,6 +39,7 @@ function parseHead(text: string): Head {
     if (colon < 1) throw broken("a header without a name");
     const name = line.slice(0, colon).toLowerCase();
     const value = line.slice(colon + 1).trim();
+    if (name === "content-length" && (headers.get(name) ?? value) !== value) throw broken("it says two lengths");
     // The one header that comes several times and is read.
     headers.set(name, name === "warning" && headers.has(name) ? `${headers.get(name)}, ${value}` : value);
   }

@@ -65,6 +65,8 @@ export interface DiskUse {
   readonly entries: number;
   /** False where something was left out: it is at least as much. */
   readonly whole: boolean;
+  /** What of it goes beyond what is ever measured; it counts as too much, since anything may be there. */
+  readonly beyond?: string;
 }
 
 /** Host folders that agents own. */

@@ -43,9 +43,6 @@ const SNAPSHOT_MS = 5 * 60_000;
 /** Plugins of the product: above src/ in a clone and in a published package alike. */
 const BUILTINS = join(dirname(fileURLToPath(import.meta.url)), "../../plugins");
 
-/** After the first sandbox is up: others that come with it are let through first. */
-const WARM_MS = 2000;
-
 /** Above that of every gateway before, also where the store that counted was lost. */
 function nextEpoch(shelf: Foundation["store"]["shelf"]): number {
   const epoch = Math.max(systemClock.now(), Number(shelf.get("epoch") ?? 0) + 1);
@@ -134,18 +131,14 @@ export function traffic(base: Foundation, options: DaemonOptions, engine: () => 
     onMemory: (name) => outOfMemory(store, log, name),
     onIdle: (uid) => engine().nudgeUid(uid),
   });
-  const pi = createPi({ log });
-  let warm = false;
-  const onHello = (uid: string): void => {
-    engine().wakeUid(uid);
-    if (warm) return;
-    warm = true;
-    // There is an agent now: its first conversation will not wait for the loop to be loaded, nor hold others up by it.
-    clock.after(WARM_MS, () => void pi.warm());
-  };
+  const limiter = createLimiter(clock);
+  const serving = (): boolean =>
+    directory.agents().some(({ metadata: { uid } }) => calls.running(uid) > 0) ||
+    store.objects.list("Provider").some(({ metadata: { name } }) => limiter.seen(name).used > 0);
+  const pi = createPi({ log, busy: serving });
+  const onHello = (uid: string): void => engine().wakeUid(uid);
   const sockets = egress.sockets(createSockets({ home, seatOf, call, tokens, clock, log, onHello }));
   const echo = createEcho(clock);
-  const limiter = createLimiter(clock);
   const llm = (api: string) => (api === "echo" ? echo : pi.llm);
   const chat = createChat({
     directory,

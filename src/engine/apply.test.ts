@@ -83,7 +83,11 @@ test("a dry run shows the same plan and touches nothing", async () => {
   rig = await createRig();
   const dry = await applied(rig, [file("a.yaml", box("a"))], { dryRun: true });
   expect(dry.plan?.objects).toMatchObject([
-    { verb: "create", actions: ["create box a", "start box a"], fields: expect.arrayContaining([{ path: "size", after: 1, impact: "update" }]) },
+    {
+      verb: "create",
+      actions: ["create box a", "start box a"],
+      fields: expect.arrayContaining([{ path: "size", after: 1, impact: "update" }]),
+    },
   ]);
   expect(rig.toy.things.size).toBe(0);
   expect(rig.engine.list("Box", {}).items).toEqual([]);

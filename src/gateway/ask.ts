@@ -2,7 +2,7 @@
 import { sha256 } from "../core/cap.ts";
 import { EXEC_DEFAULT_MS, EXEC_MAX_MS, type ExecParams } from "./exec.ts";
 import { pathInside, WORKSPACE } from "./inside.ts";
-import { flagOf, type Params, textOf, wrong } from "./params.ts";
+import { flagOf, type Params, shownOf, textOf, wrong } from "./params.ts";
 
 const COMMAND_BYTES_MAX = 120 * 1024;
 export const STDIN_BYTES_MAX = 1024 * 1024;
@@ -32,10 +32,11 @@ const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 function envOf(params: Params): Readonly<Record<string, string>> {
   const given = params["env"] ?? {};
   if (!isRecord(given)) throw wrong("exec", "env", "an object of names and text");
-  const entries = Object.entries(given);
-  if (entries.length > ENV_MAX) throw wrong("exec", "env", `at most ${ENV_MAX} variables`);
+  const names = Object.keys(given);
+  if (names.length > ENV_MAX) throw wrong("exec", "env", `at most ${ENV_MAX} variables`);
   let bytes = 0;
-  for (const [name, value] of entries) {
+  for (const name of names) {
+    const value = given[name];
     const shown = JSON.stringify(name.slice(0, NAME_MAX));
     if (!NAME.test(name) || name.length > NAME_MAX) throw wrong("exec", `env ${shown}`, "a name of letters, digits and _");
     if (/^BEIGE_/i.test(name)) throw wrong("exec", `env ${shown}`, "another name: BEIGE_ is the gateway's own");
@@ -64,16 +65,17 @@ export function askOf(params: Params): Ask {
   };
 }
 
-const shown = (value: unknown): string => (typeof value === "string" ? value : value === undefined ? "" : (JSON.stringify(value) ?? ""));
-
-/** For audit and hooks: the command as it is; of values and input, which often are secrets, only their hashes. */
+/** For audit and hooks: the command as it is and where it runs; of values and input, which often are secrets, only their hashes. */
 export function askArgs(params: Params): readonly string[] {
-  const { command, env, stdin, background } = params;
-  const given = isRecord(env) ? Object.entries(env) : [];
-  const input = shown(stdin ?? undefined);
+  const { command, cwd, env, stdin, background } = params;
+  // Nothing is checked yet, and nobody waits for the hashes of a million.
+  const given = isRecord(env) ? Object.keys(env).slice(0, ENV_MAX) : [];
+  const hashOf = (name: string): string => sha256(shownOf((env as Params)[name]));
+  const input = shownOf(stdin ?? undefined);
   return [
-    shown(command),
-    ...given.map(([name, value]) => `env ${name} sha256 ${sha256(shown(value))}`),
+    shownOf(command),
+    ...((cwd ?? WORKSPACE) === WORKSPACE ? [] : [`cwd ${shownOf(cwd)}`]),
+    ...given.map((name) => `env ${name.slice(0, NAME_MAX)} sha256 ${hashOf(name)}`),
     ...(input === "" ? [] : [`stdin sha256 ${sha256(input)} bytes ${Buffer.byteLength(input)}`]),
     ...(background === true ? ["background"] : []),
   ];

@@ -3,6 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { openDoor, textOf, UID, type Door } from "../../test/fakes/door.ts";
+import { systemClock } from "../adapters/clock.ts";
 import type { CallResult } from "../core/call.ts";
 import type { ExecExit, ExecHandle } from "../core/sandbox.ts";
 
@@ -111,12 +112,64 @@ test("where the file cannot be written the command runs all the same", async () 
   expect(existsSync(at.file("ran"))).toBe(true);
 });
 
+test("a sandbox that does not start the writer of the file holds nobody up: the command is told of and runs", async () => {
+  let writers = 0;
+  const at = openDoor();
+  const plain = at.sandbox.exec.bind(at.sandbox);
+  const gone: (AbortSignal | undefined)[] = [];
+  const sandbox: Pick<typeof at.sandbox, "exec"> = {
+    exec(id, request, signal) {
+      if (!request.command.some((word) => word.includes("cat >"))) return plain(id, request, signal);
+      writers += 1;
+      gone.push(signal);
+      return new Promise(() => undefined);
+    },
+  };
+  await using second = at.next({
+    sandbox,
+    // What takes ten seconds takes one here.
+    clock: { ...systemClock, after: (ms, run) => systemClock.after(ms === 10_000 ? 1_000 : ms, run) },
+  });
+  const since = performance.now();
+  const result = await second.ask("exec", { command: "echo a; sleep 0.2; touch ran", background: true });
+  expect(result).toMatchObject({ success: true });
+  expect(performance.now() - since).toBeLessThan(5_000);
+  await ended(second, result);
+  expect([existsSync(second.file("ran")), writers, gone.map((signal) => signal?.aborted)]).toEqual([true, 1, [true]]);
+});
+
 test("a caller that leaves before it runs, or a sandbox that cannot start it, leaves nothing behind", async () => {
   await using at = openDoor();
   at.sandbox.failure = new Error("no engine");
   await expect(at.ask("exec", { command: "true", background: true })).rejects.toThrow("no engine");
   expect(at.rows.at(-1)).toMatchObject({ phase: "end", exitCode: 69 });
   expect([at.shelf.list("background/"), at.door.calls.running(UID)]).toEqual([[], 0]);
+});
+
+test("a disk that takes nothing takes nobody's place: commands end, are recorded, and have room again", async () => {
+  const at = openDoor();
+  let full = true;
+  const shelf = {
+    ...at.shelf,
+    set: (key: string, value: string) => {
+      if (full) throw new Error("database or disk is full");
+      at.shelf.set(key, value);
+    },
+    delete: () => {
+      throw new Error("database or disk is full");
+    },
+  };
+  await using second = at.next({ shelf });
+  for (let i = 0; i < 10; i += 1)
+    await expect(second.ask("exec", { command: "touch ran", background: true })).rejects.toThrow("disk is full");
+  expect([existsSync(second.file("ran")), second.door.calls.running(UID)]).toEqual([false, 0]);
+  full = false;
+  for (let i = 0; i < 10; i += 1) {
+    const result = await second.ask("exec", { command: "sleep 0.01", background: true });
+    expect(result).toMatchObject({ success: true });
+    await ended(second, result);
+  }
+  expect(second.door.calls.running(UID)).toBe(0);
 });
 
 /** What the supervisor gives again: all output from the first byte, then the end. */

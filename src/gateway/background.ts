@@ -110,8 +110,8 @@ async function begin(ask: Ask, context: StartContext, seat: BackgroundSeat): Pro
   const { call, token, inside, cut } = context;
   const { command, cwd, timeoutMs } = ask;
   const env = { ...context.env, BEIGE_CALL: token };
-  seat.keep(timeoutMs);
   try {
+    seat.keep(timeoutMs);
     return await inside.exec({ command: ["sh", "-c", SCRIPT, "sh", command], cwd, env, timeoutMs, key: call }, cut);
   } catch (error) {
     seat.leave();

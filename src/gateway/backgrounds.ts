@@ -62,6 +62,15 @@ export function createBackgrounds(deps: BackgroundsDeps, running: Pick<RunningCa
   let over = false;
   const stopped = (): boolean => over;
 
+  /** A disk that takes nothing keeps a line that the next gateway finds, and finds that it has ended. */
+  function forget(call: string): void {
+    try {
+      shelf?.delete(KEY + call);
+    } catch (error) {
+      log.warn("an ended command in the background is still written down", { call, error: messageOf(error) });
+    }
+  }
+
   function seat({ uid, call, container }: Place): BackgroundSeat {
     counts.set(uid, (counts.get(uid) ?? 0) + 1);
     let sitting = true;
@@ -73,7 +82,7 @@ export function createBackgrounds(deps: BackgroundsDeps, running: Pick<RunningCa
         const left = (counts.get(uid) ?? 1) - 1;
         if (left > 0) counts.set(uid, left);
         else counts.delete(uid);
-        shelf?.delete(KEY + call);
+        forget(call);
       },
     };
   }
@@ -112,7 +121,7 @@ export function createBackgrounds(deps: BackgroundsDeps, running: Pick<RunningCa
     const row = deps.left?.take(kept.call);
     if (row === undefined) {
       // The audit has its end already: nothing was kept by which it could be taken up.
-      shelf?.delete(KEY + kept.call);
+      forget(kept.call);
       return void told(kept);
     }
     const never = new AbortController().signal;

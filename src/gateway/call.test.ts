@@ -197,7 +197,7 @@ test("a large file is read in parts, a binary one is not dumped, an empty one is
   expect(await ask("read", { path: "empty" })).toMatchObject({ success: true, output: Buffer.alloc(0) });
 });
 
-test("a patch changes its match only, and keeps line endings and the mode", async () => {
+test("a patch changes its match only, and keeps line endings and the mode (P79)", async () => {
   writeFileSync(file("run.sh"), "#!/bin/sh\r\necho a\r\nno end");
   chmodSync(file("run.sh"), 0o751);
   expect(textOf(await ask("patch", { path: "run.sh", find: "echo a\nno", replace: "echo b\nto" }))).toBe("patched run.sh at line 2");

@@ -15,6 +15,7 @@ import { messageOf } from "./deadline.ts";
 import { runHandler } from "./handlers.ts";
 import type { HookRunner } from "./hooks.ts";
 import { failure, insideOf, type ToolOutcome } from "./inside.ts";
+import { shownOf } from "./params.ts";
 import { perform } from "./perform.ts";
 import type { Plugins } from "./plugins.ts";
 import { createRejoin, MODEL_BYTES_MAX } from "./rejoin.ts";
@@ -87,7 +88,7 @@ function wordsOf(request: CallRequest): readonly string[] | undefined {
 function argsOf(request: CallRequest): readonly string[] {
   const { tool, input } = request;
   if (isCoreTool(tool) && "params" in input) return auditArgs(tool, input.params);
-  return wordsOf(request) ?? [JSON.stringify("params" in input ? input.params : {})];
+  return wordsOf(request) ?? [shownOf("params" in input ? input.params : {})];
 }
 
 function rowOf(deps: CallDeps, request: CallRequest, agent: Agent): AuditCall {

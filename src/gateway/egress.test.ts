@@ -55,7 +55,7 @@ test("TLS to a named host goes through, and one row says where it went and how m
   expect(rig.asked).toEqual(["localhost"]);
 });
 
-test("nothing is resolved or reached for a host that is not named, and the answer shows the line that would allow it", async () => {
+test("nothing is resolved or reached for a host that is not named, and the answer shows the line that would allow it (P121)", async () => {
   const rig = await up();
   rig.allow("a.dev");
   const { status, body } = await rig.connect("b.dev:443");

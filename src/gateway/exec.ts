@@ -72,7 +72,7 @@ export async function collect(handle: ExecHandle, context: Collecting): Promise<
   const { inside, timeoutMs } = context;
   const kept = new HeadAndTail(context.capBytes);
   const whole = new WholeFile(inside, context.clock, context.call);
-  for await (const { stream, data } of handle.output) {
+  for await (const { stream, data, free } of handle.output) {
     await context.streams?.output(stream, data);
     const before = kept.cut || kept.total + data.length <= context.capBytes ? undefined : kept.render(() => "");
     kept.add(data);
@@ -80,6 +80,7 @@ export async function collect(handle: ExecHandle, context: Collecting): Promise<
     if (context.streams !== undefined) continue;
     if (before !== undefined) await whole.write(before);
     if (kept.cut) await whole.write(data);
+    free?.();
   }
   const exit = await handle.exit;
   await context.sent;

@@ -34,6 +34,10 @@ test("a guard that throws, hangs or answers nonsense denies, without telling sec
     },
     () => new Promise(() => undefined),
     async () => ({ deny: 5 }) as never,
+    async () => "no" as never,
+    async () => true as never,
+    async () => ["no"] as never,
+    async () => Object.defineProperty({}, "deny", { get: () => JSON.parse("{") as never }) as never,
   ];
   for (const preToolCall of guards) {
     const verdict = await runner(preToolCall === undefined ? {} : { preToolCall }).guardCall(call);
@@ -41,6 +45,18 @@ test("a guard that throws, hangs or answers nonsense denies, without telling sec
     expect(verdict?.deny).not.toContain("hunter22");
   }
   expect(said.join("\n")).not.toContain("hunter22");
+});
+
+test("a condition that did not hold objects to nothing", async () => {
+  const quiet: Hooks = {
+    preToolCall: async () => false as never,
+    preResponse: async () => false as never,
+    prePrompt: async () => null as never,
+  };
+  const text = { agent: "a", text: "hi" };
+  expect(await runner(quiet).guardCall(call)).toBeUndefined();
+  expect(await runner(quiet).prePrompt(text)).toEqual({ text: "hi" });
+  expect(await runner(quiet).preResponse({ ...text, thinking: "", toolCalls: [], provider: "p", model: "m" })).toEqual({ text: "hi" });
 });
 
 test("an empty reason still denies", async () => {
@@ -57,6 +73,8 @@ test("answers are changed by one plugin after the other, and one that fails, han
     async () => Promise.reject(new Error("gone")),
     () => new Promise<never>(() => undefined),
     async () => ({ text: 5 }) as never,
+    async () => "a better answer" as never,
+    async () => Object.defineProperty({}, "text", { get: () => JSON.parse("{") as never }) as never,
     async () => ({ text: "x".repeat(4 * 1024 * 1024 + 1) }),
   ])
     expect(await runner({ preResponse }).preResponse(input)).toMatchObject({ deny: expect.stringContaining("preResponse of plugin p0") });

@@ -39,8 +39,21 @@ const TEXT_MAX = 4 * 1024 * 1024;
 /** Observers of one sort that run at once; more are dropped and counted in the log. */
 const OBSERVERS_MAX = 256;
 
-const denied = (answer: unknown): string | undefined => {
-  const deny = (answer as { deny?: unknown } | undefined)?.deny;
+interface Said {
+  readonly deny?: unknown;
+  readonly text?: unknown;
+}
+
+/** Each word is read once. `false` is what a condition leaves that did not hold; any other value that is no object may be meant as a denial. */
+function read(answer: unknown): Said {
+  if (answer === undefined || answer === null || answer === false) return {};
+  const kind = Array.isArray(answer) ? "a list" : typeof answer;
+  if (kind !== "object") throw new BeigeError("invalid", `answered ${kind} instead of nothing or an object`);
+  const { deny, text } = answer as Said;
+  return { deny, text };
+}
+
+const denied = ({ deny }: Said): string | undefined => {
   if (deny === undefined) return undefined;
   if (typeof deny !== "string") throw new BeigeError("invalid", "answered a denial without a reason");
   return deny === "" ? "denied" : deny;
@@ -49,7 +62,7 @@ const denied = (answer: unknown): string | undefined => {
 const READS = ["prePrompt", "preResponse", "postResponse"] as const;
 
 type Say = (text: string) => string;
-type Guard = <T>(plugin: string, name: string, run: () => Promise<T>) => Promise<{ readonly value: T } | { readonly deny: string }>;
+type Guard = (plugin: string, name: string, run: () => Promise<unknown>) => Promise<{ readonly text: unknown } | { readonly deny: string }>;
 type Observed = "postToolCall" | "onToolStart" | "postResponse" | "modelSwitched";
 type Observe = <K extends Observed>(name: K, input: Input<K>) => Promise<void>;
 
@@ -57,9 +70,9 @@ const guardOf =
   (deps: HookDeps, say: Say): Guard =>
   async (plugin, name, run) => {
     try {
-      const value = await limited(deps.clock, { ms: HOOK_MS, what: `hook ${name}` }, run);
-      const deny = denied(value);
-      return deny === undefined ? { value } : { deny: say(deny) };
+      const said = read(await limited(deps.clock, { ms: HOOK_MS, what: `hook ${name}` }, run));
+      const deny = denied(said);
+      return deny === undefined ? { text: said.text } : { deny: say(deny) };
     } catch (error) {
       const why = say(messageOf(error));
       deps.log.warn("guard failed", { plugin, hook: name, error: why });
@@ -97,7 +110,7 @@ async function changed<K extends "prePrompt" | "preResponse">(deps: HookDeps, gu
     if (hook === undefined) continue;
     const answer = await guard(plugin, name, () => hook({ ...input, text }));
     if ("deny" in answer) return answer;
-    const next = (answer.value as { text?: unknown } | undefined)?.text;
+    const next = answer.text;
     if (next === undefined) continue;
     if (typeof next !== "string" || next.length > TEXT_MAX)
       return { deny: `${name} of plugin ${plugin} answered no text of a size that can be` };

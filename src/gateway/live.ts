@@ -36,9 +36,10 @@ export function openLiveFile({ inside, clock, call, timeoutMs, adds = false }: L
   const path = livePath(call);
   let opened: Promise<{ readonly handle: ExecHandle; readonly drained: Promise<void> }> | undefined;
   let [bytes, broken] = [0, false];
+  const stop = new AbortController();
   const open = async () => {
     const command = ["sh", "-c", adds ? ADD : ANEW, "sh", path];
-    const handle = await inside.exec({ command, cwd: WORKSPACE, timeoutMs }, new AbortController().signal);
+    const handle = await inside.exec({ command, cwd: WORKSPACE, timeoutMs }, stop.signal);
     const drained = (async () => {
       for await (const { data } of handle.output) if (data.length === 0) continue;
     })();
@@ -48,10 +49,11 @@ export function openLiveFile({ inside, clock, call, timeoutMs, adds = false }: L
     if (broken) return;
     try {
       opened ??= open();
-      const { handle } = await opened;
-      await limited(clock, { ms: WRITE_MS, what: "writing output" }, () => work(handle));
+      const ready = opened;
+      await limited(clock, { ms: WRITE_MS, what: "writing output" }, async () => work((await ready).handle));
     } catch {
       broken = true;
+      stop.abort(new Error("output is not kept"));
       void opened?.then(({ handle }) => handle.kill()).catch(() => undefined);
     }
   };

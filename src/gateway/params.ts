@@ -42,3 +42,14 @@ export function flagOf(tool: CoreTool, params: Params, field: string): boolean {
   if (typeof value !== "boolean") throw wrong(tool, field, "true or false");
   return value;
 }
+
+/** As text, for a record of what was asked: whatever a model gives, and however deep it nests that. */
+export function shownOf(value: unknown): string {
+  if (typeof value === "string") return value;
+  if (value === undefined) return "";
+  try {
+    return JSON.stringify(value) ?? "";
+  } catch {
+    return "[what cannot be shown]";
+  }
+}

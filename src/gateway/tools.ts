@@ -5,7 +5,7 @@ import { askArgs, askOf, BACKGROUND_MAX_MS } from "./ask.ts";
 import { type BackgroundContext, startBackground } from "./background.ts";
 import { exec, type ExecContext } from "./exec.ts";
 import { failure, type Inside, type ToolOutcome } from "./inside.ts";
-import { countOf, flagOf, onlyKnown, type Params, textOf as boundText } from "./params.ts";
+import { countOf, flagOf, onlyKnown, type Params, shownOf, textOf as boundText } from "./params.ts";
 import { patch } from "./patch.ts";
 import { LINES_MAX, read } from "./read.ts";
 import { FILE_BYTES_MAX, write } from "./write.ts";
@@ -112,14 +112,13 @@ export function runCoreTool(tool: CoreTool, params: Params, context: ToolContext
   return RUN[tool](params, context, signal);
 }
 
-const shown = (value: unknown): string => (typeof value === "string" ? value : value === undefined ? "" : (JSON.stringify(value) ?? ""));
-const hashed = (value: unknown): string => `sha256 ${sha256(shown(value))}`;
+const hashed = (value: unknown): string => `sha256 ${sha256(shownOf(value))}`;
 
 const ARGS: Readonly<Record<CoreTool, (params: Params) => readonly string[]>> = {
   exec: askArgs,
-  read: (params) => [shown(params["path"])],
-  write: (params) => [shown(params["path"]), hashed(params["content"]), `bytes ${Buffer.byteLength(shown(params["content"]))}`],
-  patch: (params) => [shown(params["path"]), hashed(params["find"]), hashed(params["replace"])],
+  read: (params) => [shownOf(params["path"])],
+  write: (params) => [shownOf(params["path"]), hashed(params["content"]), `bytes ${Buffer.byteLength(shownOf(params["content"]))}`],
+  patch: (params) => [shownOf(params["path"]), hashed(params["find"]), hashed(params["replace"])],
 };
 
 /** Arguments for audit and hooks: what was done, and of file content only its hash. */

@@ -146,7 +146,10 @@ const resultOf = (key: string): string => join(folder, `result-${key}`);
 
 async function finish(key: string, handle: ExecHandle): Promise<void> {
   const hash = { stdout: createHash("sha256"), stderr: createHash("sha256") };
-  for await (const { stream, data } of handle.output) hash[stream].update(data);
+  for await (const { stream, data, free } of handle.output) {
+    hash[stream].update(data);
+    free?.();
+  }
   const done = { key, exit: await handle.exit, stdout: hash.stdout.digest("hex"), stderr: hash.stderr.digest("hex") };
   appear(resultOf(key), JSON.stringify(done));
 }

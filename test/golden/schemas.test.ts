@@ -101,6 +101,7 @@ const ACTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     "sandbox.resources.cpus": "controllers/agent cpus",
     "sandbox.resources.pids": "controllers/agent pids",
     "sandbox.resources.tmp": "controllers/agent tmp",
+    "sandbox.resources.disk": "src/core/disk.ts disk",
     "sandbox.packages": "src/core/packages.ts packages",
     "sandbox.network.mode": "controllers/agent mode",
     "sandbox.network.allow": "src/core/egress.ts allow",

@@ -111,6 +111,17 @@ describe.each([
     expect(row).toMatchObject({ tool: "exec", decision: "allowed", principal: "operator", exitCode: 7 });
   });
 
+  test("what a program draws passes through as it is: no line feed goes back to the left", async () => {
+    open(line("-it", "cat"));
+    await until(() => running("cat"), 8_000, "it runs");
+    const settings = (): string =>
+      spawnSync("stty", ["-a", "-F", tmux("list-panes", "-t", "it", "-F", "#{pane_tty}").trim()], { encoding: "utf8" }).stdout;
+    await until(() => settings().includes("-opost"), 3_000, "output as it is");
+    expect(settings()).toMatch(/-icanon[^]*-echo/);
+    key("C-c");
+    expect(await shows(/code 130[^]*opost[^]*icanon/)).not.toContain("-opost");
+  });
+
   test("a program that looks at its size once, at its start, sees the terminal's", async () => {
     open(line("-it", SIZE));
     expect(await shows(/code \d/)).toMatch(/31 101\s+code 0/);
@@ -179,7 +190,7 @@ test("what cannot be is said in one sentence, with the codes of every verb", asy
   });
   expect(await piped(["-i", "nobody", "--", "sh"], none)).toMatchObject({
     code: 1,
-    err: expect.stringMatching(/^error: pods "nobody" not found/),
+    err: expect.stringMatching(/^error: agent\/nobody does not exist\n/),
   });
   expect(await piped(["-i", "-o", "json", "travel", "--", "sh"], none)).toMatchObject({
     code: 2,

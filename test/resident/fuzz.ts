@@ -2,6 +2,7 @@
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { systemClock } from "../../src/adapters/clock.ts";
 import { BeigeError } from "../../src/core/errors.ts";
 import { createReader, OUT_MAX } from "../../sandbox/resident/frames.ts";
@@ -13,6 +14,8 @@ import { openRig, residentOf, whole, type Rig } from "./rig.ts";
 export const corpus = new URL("../corpus/", import.meta.url).pathname;
 /** So many streams go to one supervisor before a new one takes its place. */
 const LIFE = 40;
+/** Past its limit of 3 s, and the supervisor's own lateness, a command has ended within this on a busy machine too. */
+const LATE_MS = 30_000;
 const silent = { debug() {}, info() {}, warn() {}, error() {} };
 const pause = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 
@@ -130,7 +133,10 @@ async function oneLink(stream: Buffer, roll: Dice, hello: Buffer): Promise<strin
       .then(() => handle.end())
       .catch(() => undefined);
     let bytes = 0;
-    for await (const { data } of handle.output) bytes += data.length;
+    for await (const { data, free } of handle.output) {
+      bytes += data.length;
+      free?.();
+    }
     await sent;
     await handle.exit;
     return bytes > stream.length ? `${bytes} bytes of output from a stream of ${stream.length}` : undefined;
@@ -164,8 +170,10 @@ export async function fuzzGateway(seconds: number, seed: number): Promise<Fuzzed
       const mine = seed + streams++;
       const roll = dice(mine);
       const stream = mutate((recorded[roll(recorded.length)] ?? []).slice(1), roll, "head");
-      const late = pause(8000).then(() => "the command did not end");
+      const over = new AbortController();
+      const late = sleep(LATE_MS, "the command did not end", { signal: over.signal }).catch(() => undefined);
       const why = readAll(Buffer.concat([hello, stream]), roll) ?? (await Promise.race([oneLink(stream, roll, hello), late]));
+      over.abort();
       if (why !== undefined) failure = { why, stream, seed: mine };
     }
   };

@@ -140,7 +140,13 @@ export async function whole(handle: ExecHandle, input?: Uint8Array): Promise<Who
     await handle.end();
   })().catch(() => undefined);
   const parts = { stdout: [] as Uint8Array[], stderr: [] as Uint8Array[] };
-  for await (const { stream, data } of handle.output) parts[stream].push(data);
+  let count = 0;
+  for await (const { stream, data, free } of handle.output) {
+    // Who frees what came and who keeps it are both right.
+    const kept = free !== undefined && count++ % 3 > 0;
+    parts[stream].push(kept ? Buffer.from(data) : data);
+    if (kept) free();
+  }
   await sent;
   return { stdout: Buffer.concat(parts.stdout), stderr: Buffer.concat(parts.stderr), exit: await handle.exit };
 }

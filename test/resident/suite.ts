@@ -194,6 +194,25 @@ export function residentSuite(name: string, binary: () => string | undefined, ca
       expect(await tty.exit).toStrictEqual(OK);
     });
 
+    test("of many sizes that came while the connection was broken the last one holds", async () => {
+      const rig = open();
+      const on = gateway(rig);
+      const command = ["sh", "-c", "echo up; read line; stty size"];
+      const tty = await on.exec("box", { command, cwd: "/", timeoutMs: 9e3, terminal: { rows: 24, columns: 80 } });
+      let shown = "";
+      for await (const { data } of tty.output) {
+        if (shown === "" && Buffer.from(data).toString() !== "") {
+          rig.cut();
+          await new Promise((done) => setTimeout(done, 0));
+          for (let at = 0; at < 1000; at += 1) tty.resize?.({ rows: 20 + (at % 77), columns: 50 + at });
+          tty.resize?.({ rows: 45, columns: 123 });
+          await tty.write(Buffer.from("\n"));
+        }
+        shown += Buffer.from(data).toString();
+      }
+      expect(shown.replaceAll("\r", "")).toBe("up\n\n45 123\n");
+    });
+
     test("a newer gateway ends the older one's part for good, and goes on itself", async () => {
       const rig = open();
       const old = gateway(rig, { epoch: 1 });

@@ -60,6 +60,19 @@ test("an apply makes workspace, launchers, socket and container, and is Ready at
   expect([...sim.kits.kits.values()][0]).toMatchObject({ tools: ["memory"], packages: [{ name: "memory" }] });
 });
 
+test.each([2, 20, 50, 100])("a sandbox that takes %i s to say hello is Starting, and Ready within a second of it (P43)", async (slowS) => {
+  sim = await createSim();
+  sim.docker.silent = () => true;
+  await apply(sim, STACK, { wait: false });
+  await sim.clock.advance(slowS * 1000);
+  expect(state(sim, "Ready")).toMatchObject({ status: "False", reason: "Starting" });
+  sim.docker.silent = () => false;
+  for (const box of sim.docker.boxes.values()) box.mute = false;
+  await sim.clock.advance(1000);
+  expect(problemsAtRest(sim)).toEqual([]);
+  expect(state(sim, "Ready")).toMatchObject({ status: "True", reason: "Ready" });
+});
+
 test("a second pass over an unchanged agent plans nothing and touches nothing", async () => {
   sim = await createSim();
   await apply(sim, STACK);

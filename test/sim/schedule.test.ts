@@ -60,7 +60,7 @@ test("a turn that fails is shown with its reason", async () => {
   expect(observed()).toMatchObject({ lastOutcome: "failed", lastMessage: "no model answered" });
 });
 
-test("a gateway that is down from 8:59 to 9:01 catches the nine o'clock run up, once", async () => {
+test("a gateway that is down from 8:59 to 9:01 catches the nine o'clock run up, once (P105)", async () => {
   sim = await createSim({ startMs: START });
   await apply(sim, stackOf());
   await sim.clock.advance(9 * MINUTE);
@@ -80,7 +80,7 @@ test("a week of downtime fires once, for the latest time", async () => {
   expect(last()?.slot).toBe("2026-01-07T09:00:00Z");
 });
 
-test("without catch-up a missed time is recorded as missed, with the reason", async () => {
+test("without catch-up a missed time is recorded as missed, with the reason (P105)", async () => {
   sim = await createSim({ startMs: START });
   await apply(sim, stackOf({ catchUp: "none" }));
   await away(4 * 24 * HOUR);
@@ -92,7 +92,7 @@ test("without catch-up a missed time is recorded as missed, with the reason", as
   });
 });
 
-test("a time that is older than its catch-up window is missed", async () => {
+test("a time that is older than its catch-up window is missed (P107)", async () => {
   sim = await createSim({ startMs: START });
   await apply(sim, stackOf({ catchUpWindowSeconds: 3600 }));
   await away(2 * HOUR);
@@ -100,7 +100,7 @@ test("a time that is older than its catch-up window is missed", async () => {
   expect(last()).toMatchObject({ outcome: "missed", message: expect.stringContaining("more than catchUpWindowSeconds 3600") as string });
 });
 
-test("a run that the gateway died in is shown as interrupted, and its time does not fire again", async () => {
+test("a run that the gateway died in is shown as interrupted, and its time does not fire again (P107)", async () => {
   sim = await createSim({ startMs: START });
   await apply(sim, stackOf());
   await sim.clock.advance(10 * MINUTE + 35_000);

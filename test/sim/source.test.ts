@@ -283,3 +283,16 @@ test.each(Array.from({ length: 12 }, (_, i) => i + 1))(
     await close(sim);
   },
 );
+
+test("a field of an older beige in the folder does not stop its revisions, as long as it stays", async () => {
+  const sim = await begin(files("a"));
+  const stored = object(sim, "a");
+  sim.store.objects.write([{ type: "put", object: { ...stored, spec: { ...(stored.spec as object), mood: "fine" } } }], "full");
+  sim.manifests.set(PATH, { "a.yaml": text(agent("a", { mood: "fine", sandbox: { image: "beige-base:2" } })) });
+  await converge(sim);
+  expect([imageOf(sim, "a"), ready(sim)?.status]).toEqual(["beige-base:2", "True"]);
+  sim.manifests.set(PATH, { "a.yaml": text(agent("a", { mood: "bad", sandbox: { image: "beige-base:1" } })) });
+  await converge(sim);
+  expect([imageOf(sim, "a"), ready(sim)?.status]).toEqual(["beige-base:2", "False"]);
+  await close(sim);
+});

@@ -32,12 +32,17 @@ test("a tree without end is measured as far as is possible, and says that there 
   let deep = folder;
   for (let at = 0; at < 300; at += 1) deep = join(deep, "d");
   mkdirSync(deep, { recursive: true });
-  expect(await measure(folder, systemClock)).toMatchObject({ whole: false, entries: 129 });
+  expect(await measure(folder, systemClock)).toStrictEqual({
+    bytes: expect.any(Number),
+    whole: false,
+    entries: 129,
+    beyond: "folders in more than 128 others",
+  });
   rmSync(join(folder, "d"), { recursive: true });
-  for (let at = 0; at < 3000; at += 1) writeFileSync(join(folder, `f${at}`), "");
+  for (let at = 0; at < 4000; at += 1) writeFileSync(join(folder, `f${at}`), "");
   let now = 0;
   const slow = { ...systemClock, monotonic: () => (now += 20_000), sleep: () => Promise.resolve() };
-  expect(await measure(folder, slow)).toMatchObject({ whole: false, entries: 1000 });
+  expect(await measure(folder, slow)).toStrictEqual({ bytes: expect.any(Number), whole: false, entries: 3000 });
 });
 
 test("folders that become links while they are measured add nothing from elsewhere", async () => {
@@ -81,4 +86,25 @@ test("the watch answers what it knows at once, looks again when that is old, and
   expect(bytes()).toBe(0);
   now += 60_000;
   await expect.poll(bytes).toBe(2 << 20);
+});
+
+test("what is hidden below folders without end is looked at as soon as what is too much, and whoever takes long to measure waits for the others", async () => {
+  let now = 0;
+  let stepMs = 0;
+  const used = createDiskWatch({ ...systemClock, monotonic: () => (now += stepMs), sleep: () => Promise.resolve() });
+  mkdirSync(join(folder, Array.from({ length: 130 }, () => "d").join("/")), { recursive: true });
+  const beyond = (): boolean | undefined => used(folder, 1 << 30) && used(folder, 1 << 30)?.beyond !== undefined;
+  await expect.poll(beyond).toBe(true);
+  rmSync(join(folder, "d"), { recursive: true });
+  for (let at = 0; at < 1100; at += 1) writeFileSync(join(folder, `f${at}`), "");
+  stepMs = 10_000;
+  await expect.poll(beyond).toBe(false);
+  stepMs = 0;
+  const before = used(folder, 1 << 30)?.entries;
+  rmSync(join(folder, "f0"));
+  now += 61_000;
+  await new Promise((done) => setTimeout(done, 100));
+  expect(used(folder, 1 << 30)?.entries).toBe(before);
+  now += 600_000;
+  await expect.poll(() => used(folder, 1 << 30)?.entries).toBe((before ?? 0) - 1);
 });

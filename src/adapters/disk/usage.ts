@@ -1,13 +1,16 @@
 // How much of the disk a workspace takes: measured now and then, one at a time, at half the pace that is possible, following nothing.
 import { constants, type BigIntStats } from "node:fs";
 import { lstat, open, opendir, type FileHandle } from "node:fs/promises";
+import { isOver } from "../../core/disk.ts";
 import type { Clock, DiskUse } from "../../core/world.ts";
 
 /** What was measured is true for so long; less where somebody waits for room. */
 const FRESH_MS = 60_000;
 const FRESH_OVER_MS = 2000;
-const ENTRIES_MAX = 400_000;
-const WALK_MS = 60_000;
+/** After a long look a place waits so many times as long: the others come first. */
+const REST = 3;
+const ENTRIES_MAX = 1_000_000;
+const WALK_MS = 5 * 60_000;
 const DEPTH_MAX = 128;
 /** Entries between two pauses. */
 const STEP = 500;
@@ -21,6 +24,7 @@ interface Walk {
   bytes: bigint;
   entries: number;
   whole: boolean;
+  beyond?: string;
   readonly device: bigint;
   readonly linked: Set<bigint>;
   readonly pace: () => Promise<boolean>;
@@ -46,7 +50,9 @@ async function walkFolder(walk: Walk, folder: FileHandle, depth: number): Promis
     count(walk, stats);
     if (walk.entries % STEP === 0 && !(await walk.pace())) return false;
     if (!stats.isDirectory()) continue;
-    const inner = depth >= DEPTH_MAX ? undefined : await open(path, FOLDER).catch(() => undefined);
+    const tooDeep = depth >= DEPTH_MAX;
+    if (tooDeep) walk.beyond ??= `folders in more than ${DEPTH_MAX} others`;
+    const inner = tooDeep ? undefined : await open(path, FOLDER).catch(() => undefined);
     if (inner === undefined) {
       walk.whole = false;
       continue;
@@ -70,6 +76,7 @@ export async function measure(path: string, clock: Clock): Promise<DiskUse | und
     let rested = began;
     const pace = async (): Promise<boolean> => {
       const worked = clock.monotonic() - rested;
+      if (walk.entries >= ENTRIES_MAX) walk.beyond ??= `more than ${ENTRIES_MAX} files`;
       if (walk.entries >= ENTRIES_MAX || clock.monotonic() - began > WALK_MS) return (walk.whole = false);
       await clock.sleep(Math.min(1000, worked));
       rested = clock.monotonic();
@@ -77,7 +84,8 @@ export async function measure(path: string, clock: Clock): Promise<DiskUse | und
     };
     const walk: Walk = { bytes: 0n, entries: 0, whole: true, device: dev, linked: new Set(), pace };
     await walkFolder(walk, root, 0);
-    return { bytes: Number(walk.bytes), entries: walk.entries, whole: walk.whole };
+    const { bytes, entries, whole, beyond } = walk;
+    return { bytes: Number(bytes), entries, whole, ...(beyond === undefined ? {} : { beyond }) };
   } finally {
     await root.close();
   }
@@ -86,6 +94,7 @@ export async function measure(path: string, clock: Clock): Promise<DiskUse | und
 interface Known {
   readonly use: DiskUse | undefined;
   readonly atMs: number;
+  readonly tookMs: number;
 }
 
 /** Answers what was measured last, and measures again where that is old. */
@@ -94,17 +103,19 @@ export function createDiskWatch(clock: Clock): (path: string, limitBytes: number
   const asked = new Set<string>();
   let busy: Promise<void> = Promise.resolve();
   const look = async (path: string): Promise<void> => {
+    const began = clock.monotonic();
     const use = await measure(path, clock).catch(() => undefined);
     asked.delete(path);
     known.delete(path);
-    known.set(path, { use, atMs: clock.monotonic() });
+    const atMs = clock.monotonic();
+    known.set(path, { use, atMs, tookMs: atMs - began });
     const [oldest] = known.keys();
     if (known.size > PLACES_MAX && oldest !== undefined) known.delete(oldest);
   };
   return (path, limitBytes) => {
     const last = known.get(path);
-    const over = last?.use !== undefined && last.use.bytes > limitBytes;
-    const old = last === undefined || clock.monotonic() - last.atMs > (over ? FRESH_OVER_MS : FRESH_MS);
+    const freshMs = isOver(last?.use, limitBytes) ? FRESH_OVER_MS : FRESH_MS;
+    const old = last === undefined || clock.monotonic() - last.atMs > Math.max(freshMs, REST * last.tookMs);
     if (old && !asked.has(path)) {
       asked.add(path);
       busy = busy.then(() => look(path));

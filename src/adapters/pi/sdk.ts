@@ -12,6 +12,7 @@ import {
 import { createAssistantMessageEventStream, InMemoryCredentialStore, InMemoryModelsStore, type Model } from "@earendil-works/pi-ai";
 import type { SessionOptions, SessionTool } from "../../core/chat.ts";
 import { resultContent } from "../../core/images.ts";
+import { fitting, type Room, roomOf } from "./room.ts";
 
 export const SESSION_VERSION = CURRENT_SESSION_VERSION;
 export const PROVIDER = "beige";
@@ -95,7 +96,7 @@ const loader = (systemPrompt: string): Loader => ({
 });
 
 /** A failed tool is said by throwing: that is how the SDK marks its result as an error. */
-const toolOf = (tool: SessionTool, input: readonly string[]): ToolDefinition => ({
+const toolOf = (tool: SessionTool, input: readonly string[], room: Room): ToolDefinition => ({
   name: tool.name,
   label: tool.name,
   description: tool.description,
@@ -104,7 +105,7 @@ const toolOf = (tool: SessionTool, input: readonly string[]): ToolDefinition => 
   async execute(id, params, signal) {
     const answer = await tool.run(id, params as Readonly<Record<string, unknown>>, signal ?? new AbortController().signal);
     if (answer.failed) throw new Error(answer.text === "" ? "failed" : answer.text);
-    return { content: resultContent(answer, input), details: {} };
+    return { content: resultContent(input.includes("image") ? fitting(answer, room) : answer, input), details: {} };
   },
 });
 
@@ -133,7 +134,7 @@ export async function createSdkSession(options: SessionOptions, manager: Session
     thinkingLevel: options.thinking,
     // An allowlist: with anything else the host's own shell stays within the model's reach.
     tools: options.tools.map((tool) => tool.name),
-    customTools: options.tools.map((tool) => toolOf(tool, options.model.input)),
+    customTools: options.tools.map((tool) => toolOf(tool, options.model.input, roomOf(manager))),
     resourceLoader: loader(options.systemPrompt),
     sessionManager: manager,
     settingsManager: settings(options),

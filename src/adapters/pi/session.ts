@@ -4,6 +4,7 @@ import { BeigeError } from "../../core/errors.ts";
 import type { AssistantMessage, LiveSession, Message, SessionEvent, SessionOptions, Words } from "../../core/chat.ts";
 import type { Log } from "../../core/world.ts";
 import { sessionFile } from "./file.ts";
+import { checkRoom, roomOf } from "./room.ts";
 import { ownStream } from "./stream.ts";
 import { createSdkSession, keepLess, openManager, SESSION_VERSION } from "./sdk.ts";
 
@@ -196,9 +197,10 @@ async function run(opened: Opened, state: State, message: { readonly said: Words
     // Cut half-way: the loop goes on from what the file holds.
     await session.agent.continue();
   } else {
+    const { said } = message;
+    if (typeof said !== "string") checkRoom(said.images, roomOf(manager));
     manager.appendCustomEntry(INBOX, { id: message.id });
     inbox.add(message.id);
-    const { said } = message;
     const images = typeof said === "string" ? {} : { images: said.images.map((image) => ({ ...image })) };
     await session.prompt(typeof said === "string" ? said : said.text, { expandPromptTemplates: false, ...images });
   }

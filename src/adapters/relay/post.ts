@@ -102,7 +102,7 @@ export function postWith(agents: Agents, signal: AbortSignal): Post {
     let response: IncomingMessage | undefined;
     let incoming: Incoming | undefined;
     // `over`: nothing more is wanted. `paused`: the reader is slow, which is nobody's failure.
-    let [over, paused, resting] = [false, false, 0];
+    let [over, paused, sent, resting] = [false, false, false, 0];
     const stop = (fault: Fault): void => {
       if (!over) listener.failed(fault);
     };
@@ -117,8 +117,9 @@ export function postWith(agents: Agents, signal: AbortSignal): Post {
       destroy();
     };
     const idle = (): void => {
-      if (paused) timer.refresh();
-      else if (over) destroy();
+      if (over) destroy();
+      // Neither a slow reader nor a slow disk is the provider's silence.
+      else if (paused || !sent) timer.refresh();
       else stop({ message: `the provider was silent for ${Math.round(silentMs / 1000)} s` });
     };
     // Until the first byte a provider may think as long as the whole answer may take.
@@ -126,6 +127,8 @@ export function postWith(agents: Agents, signal: AbortSignal): Post {
     let timer = setTimeout(idle, silentMs);
     const cut = (error: Error): void => {
       if (over) return;
+      // A kept connection may end while the record is waited for: nothing of the question has left, and another one takes it.
+      if (!sent && ready !== undefined && request?.reusedSocket === true) return dial(ready);
       if (incoming?.cut === undefined) stop({ message: wordsOf(error) });
       else incoming.cut();
     };
@@ -146,6 +149,8 @@ export function postWith(agents: Agents, signal: AbortSignal): Post {
       response = got;
       got.on("error", cut).on("aborted", () => cut(new Error("cut off")));
       if (over) return void got.resume();
+      // It cannot be an answer to what it has not heard, nor may anything count as one that is not recorded yet.
+      if (!sent) return stop({ message: "the provider answered before it was asked" });
       const encoding = got.headers["content-encoding"] ?? "identity";
       if (encoding !== "identity") return stop({ message: `the provider answered in encoding '${encoding}', which was not asked for` });
       const body = listener.answered(headOf(got));
@@ -163,9 +168,16 @@ export function postWith(agents: Agents, signal: AbortSignal): Post {
     };
 
     const { after } = asked.wire;
-    let [body, free] = ["", after === undefined];
+    let free = after === undefined;
+    let ready: Prepared | undefined;
     const leave = (): void => {
-      if (free && !over) request?.end(body);
+      if (!free || over || ready === undefined) return;
+      sent = true;
+      timer.refresh();
+      request?.end(ready.body);
+    };
+    const dial = (to: Prepared): void => {
+      request = opened(agents, to).on("response", heard).on("error", cut);
     };
     signal.addEventListener("abort", abort, { once: true });
     after?.then(() => {
@@ -177,9 +189,8 @@ export function postWith(agents: Agents, signal: AbortSignal): Post {
       if (over) return;
       if (signal.aborted) return abort();
       try {
-        const ready = prepared(asked);
-        body = ready.body;
-        request = opened(agents, ready).on("response", heard).on("error", cut);
+        ready = prepared(asked);
+        dial(ready);
         leave();
       } catch (error) {
         // What cannot be sent is said without its values: one of them is the key.

@@ -373,7 +373,7 @@ test("a client that does not read holds the provider back, keeps no memory, and 
 const raw = async (w: World, path: string, more: object = {}): Promise<string> =>
   (await w.it.ask(`POST ${path}`, { body: { model: "p/m", messages: hi, max_tokens: 9, input: "hi", stream: true, ...more } })).text;
 
-test("a stream that is silent for long says that it waits, before the first word and between events, and clients read on", async () => {
+test("a stream that is silent for long says that it waits, before the first word and between events, and clients read on (P81)", async () => {
   const w = await world({ aliveMs: 100 });
   w.answers = () => [350, ...says("hello").slice(0, 2), 350, ...says("hello").slice(2)];
   for (const [path, more] of [

@@ -3,6 +3,10 @@
 import type { Tap } from "./tap.ts";
 
 const PAUSE_BYTES = 256 * 1024;
+/** What a piece takes besides its bytes: many small ones are much. */
+const PIECE_BYTES = 256;
+
+const costOf = ({ length }: Uint8Array): number => length + PIECE_BYTES;
 
 export class Inbox {
   readonly #tap: Tap;
@@ -19,7 +23,7 @@ export class Inbox {
   push(data: Uint8Array): void {
     if (this.#ended) return;
     this.#held.push(data);
-    this.#bytes += data.length;
+    this.#bytes += costOf(data);
     if (this.#bytes > PAUSE_BYTES && !this.#paused) {
       this.#paused = true;
       this.#tap.pause();
@@ -38,7 +42,7 @@ export class Inbox {
     for (;;) {
       const next = this.#held.shift();
       if (next !== undefined) {
-        this.#bytes -= next.length;
+        this.#bytes -= costOf(next);
         yield next;
         continue;
       }

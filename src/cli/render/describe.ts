@@ -21,7 +21,14 @@ function verdict(out: Output, object: Resource): string {
   if (ready === undefined) return out.paint("yellow", "NOT LOOKED AT YET");
   if (ready.status === "True") return out.paint("green", "READY");
   const word = ready.status === "Unknown" ? "UNKNOWN" : "NOT READY";
-  return `${out.paint(ready.status === "Unknown" ? "yellow" : "red", word)}   ${oneLine(ready.reason)}${ready.message === "" ? "" : `: ${oneLine(ready.message)}`}`;
+  return `${out.paint(ready.status === "Unknown" ? "yellow" : "red", word)}   ${oneLine(ready.reason)}`;
+}
+
+/** Why it is not Ready; nothing where the verdict is another. */
+function why(object: Resource): string[] {
+  const ready = condition(object, "Ready");
+  if (object.metadata.deletionTimestamp !== undefined || ready === undefined || ready.status === "True" || ready.message === "") return [];
+  return [line("Why", oneLine(ready.message))];
 }
 
 /** Leaves of a spec or of what was observed, dotted; empty lists and objects are left out. */
@@ -36,6 +43,9 @@ export function leaves(value: unknown, path = ""): (readonly [string, string])[]
       return [[path, valueText(value.map((item) => oneLine(String(item))).join(" "))]];
     return value.flatMap((item, i) => leaves(item, `${path}[${i}]`));
   }
+  // A time, in the one way that a file of JSON holds it.
+  if (typeof value === "number" && value >= 0 && value <= 8.64e15 && /(?:^|\.)atMs$/.test(path))
+    return [[path.slice(0, -2), new Date(value).toISOString()]];
   if (typeof value === "string" && value.includes("\n")) {
     const lines = value.trimEnd().split("\n");
     return [[path, `${valueText(lines[0], 60)}  (${lines.length} ${lines.length === 1 ? "line" : "lines"})`]];
@@ -55,12 +65,14 @@ function conditions(out: Output, object: Resource): string[] {
   // Ready's message is in the verdict; what is not the good state says why.
   const told = ({ type, status, message }: (typeof all)[number]): boolean =>
     type !== "Ready" && message !== "" && (status === "True") === (type !== "Hardened");
-  const text = all.map((each) => `${each.type}=${each.status}${told(each) ? ` (${oneLine(each.message)})` : ""}`);
-  return [bold(out, "Conditions", text.join("   "))];
+  const word = ({ type, status }: (typeof all)[number]): string => `${type}=${status}`;
+  const long = all.filter(told).map((each) => line("", `${word(each)}   ${oneLine(each.message)}`));
+  const short = all.filter((each) => !told(each)).map(word);
+  return [bold(out, "Conditions", short.join("   ")), ...long];
 }
 
-function planned(plan: ObjectPlan): string[] {
-  if (plan.verb === "unchanged") return plan.message ? [line("Waiting", oneLine(plan.message))] : [];
+function planned(plan: ObjectPlan, told: string | undefined): string[] {
+  if (plan.verb === "unchanged") return plan.message && plan.message !== told ? [line("Waiting", oneLine(plan.message))] : [];
   const fields = [...plan.fields, ...plan.drift, ...heldFields(plan)].map((field) => oneLine(field.path)).slice(0, 8);
   const about = fields.length > 0 ? `: ${fields.join(", ")}` : "";
   // Drift that is only told: nothing is done about it.
@@ -117,22 +129,23 @@ export function renderDescribe(out: Output, described: DescribedOwned, now: numb
       `rev ${each.revision}  ${whenText(out, each.at, now)}`,
       `${each.fields.length > 0 ? oneLine(each.fields.slice(0, 6).join(", ")) : "created"}   by ${oneLine(each.manager)}`,
     ]);
-  const happened = events
-    .slice(-EVENTS_SHOWN)
-    .map((each): [string, string] => [
-      `${whenText(out, each.last, now)}  ${each.type}`,
-      `${oneLine(each.reason)}  ${oneLine(each.message)}${each.count > 1 ? `  (${each.count} times)` : ""}`,
-    ]);
+  const last = events.slice(-EVENTS_SHOWN);
+  const wide = Math.max(0, ...last.map((each) => whenText(out, each.last, now).length));
+  const happened = last.map((each): [string, string] => [
+    `${whenText(out, each.last, now).padEnd(wide)}  ${each.type}`,
+    `${oneLine(each.reason)}  ${oneLine(each.message)}${each.count > 1 ? `  (${each.count} times)` : ""}`,
+  ]);
   return ascii(
     out,
     [
       `${out.paint("bold", `${clean(object.kind)} ${clean(name)}`)}   ${verdict(out, object)}   ${generation}, ${age(now - Date.parse(meta.creationTimestamp))} old`,
       ...(labels.length > 0 ? [line("Labels", oneLine(labels.join(" ")))] : []),
       ...owned(described),
+      ...why(object),
       ...conditions(out, object),
       ...(described.budgets ?? []).map((each, i) => line(i === 0 ? "Budget" : "", budgetText(each))),
       ...reach(described),
-      ...planned(described.plan),
+      ...planned(described.plan, condition(object, "Ready")?.message),
       ...section(out, "Wanted", leaves(object.spec)),
       ...section(out, "Observed", leaves(object.status?.observed)),
       ...section(out, "Changes", changes),

@@ -136,11 +136,12 @@ export const planLine = (plan: StackPlan): string => {
 
 export const count = (n: number, word: string): string => `${n} ${word}${n === 1 ? "" : "s"}`;
 
-function leftLines(plan: StackPlan): string[] {
-  if (plan.left.length === 0) return [];
-  const names = plan.left.slice(0, 5).map(nameOf).join(" ");
-  const more = plan.left.length > 5 ? ` and ${plan.left.length - 5} more` : "";
-  return [`No longer in the manifests, kept: ${names}${more}   (--prune deletes)`];
+/** The first of those that are kept, and how many more. */
+export const leftText = (left: StackPlan["left"]): string =>
+  `${left.slice(0, 5).map(nameOf).join(" ")}${left.length > 5 ? ` and ${left.length - 5} more` : ""}`;
+
+function leftLines({ left }: StackPlan): string[] {
+  return left.length === 0 ? [] : [`No longer in the manifests, kept: ${leftText(left)}   (--prune deletes)`];
 }
 
 /** Their symbols explain themselves to nobody. */

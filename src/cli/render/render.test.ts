@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { ApplyEvent, ObjectPlan, StackPlan } from "../../core/control.ts";
 import type { Resource } from "../../core/resource.ts";
 import { paper } from "../harness.ts";
-import { renderDescribe } from "./describe.ts";
+import { leaves, renderDescribe } from "./describe.ts";
 import { textDiff } from "./lines.ts";
 import { renderMarkdown } from "./markdown.ts";
 import { renderPlan } from "./plan.ts";
@@ -265,10 +265,31 @@ test("describe starts with the verdict", () => {
   const managedFields = [{ manager: "apply/default" }, { manager: "source/stacks" }, { manager: "edit" }];
   const hardened = { type: "Hardened", status: "False", reason: "HostLacks", message: "this machine lacks AppArmor" };
   const soft = { ...described, object: { ...object, status: { ...object.status, conditions: [hardened] } } } as never;
-  expect(renderDescribe(paper(), soft, 0)).toContain("Hardened=False (this machine lacks AppArmor)");
+  expect(renderDescribe(paper(), soft, 0)).toContain("\n             Hardened=False   this machine lacks AppArmor\n");
   const owned = { ...described, object: { ...described.object, metadata: { ...described.object.metadata, managedFields } } } as never;
   const sources = new Map([["stacks", "main@3f9c2a1"]]);
   expect(renderDescribe(paper(), Object.assign(owned, { sources }), 0)).toMatch(/^Owned by {5}set default, source\/stacks main@3f9c2a1$/m);
+});
+
+test("describe says once why nothing is done, and keeps the columns of its events", () => {
+  const metadata = { name: "a", namespace: "default", generation: 1, creationTimestamp: "2026-01-01T00:00:00Z" };
+  const message = "image x is not on the engine";
+  const object = {
+    kind: "Agent",
+    metadata,
+    spec: {},
+    status: { conditions: [{ type: "Ready", status: "False", reason: "ImageMissing", message }] },
+  };
+  const event = (last: string, type: string) => ({ type, reason: "Done", message: "m", count: 1, last });
+  const events = [event("2026-01-01T00:00:00Z", "Normal"), event("2026-01-01T01:59:59Z", "Warning")];
+  const described = { object, plan: one("a", "unchanged", { message }), events, revisions: [] } as never;
+  const lines = renderDescribe(paper({ tty: true }), described, Date.parse("2026-01-01T02:00:00Z")).split("\n");
+  expect(lines.filter((each) => each.includes(message))).toEqual([`Why          ${message}`]);
+  expect(leaves({ build: { atMs: 0, tries: 3 } })).toEqual([
+    ["build.at", "1970-01-01T00:00:00.000Z"],
+    ["build.tries", "3"],
+  ]);
+  expect(lines.slice(-3, -1)).toEqual(["  2h  Normal   Done  m", "  1s  Warning  Done  m"]);
 });
 
 test("describe says what a replacement waits for, and that drift is only told where nothing is done about it", () => {

@@ -1,7 +1,7 @@
 // The table of `beige top`: one row an agent, busiest first. Pure.
 import { oneLine, type Output } from "../output.ts";
 import { costText, tokensText } from "./spend.ts";
-import { drawTable } from "./table.ts";
+import { type Drawn, drawTable } from "./table.ts";
 
 export interface TopRow {
   readonly agent: string;
@@ -37,7 +37,8 @@ export interface Top {
 }
 
 const HEADERS = ["AGENT", "STATE", "SESSIONS", "TURNS", "LLM", "REQ/MIN", "TOKENS", "COST", "CPU", "MEMORY"];
-const RIGHT = HEADERS.map((_, at) => at > 1);
+/** What a narrow terminal does without, first to last. */
+const SPARE = ["SESSIONS", "LLM", "REQ/MIN", "TURNS", "CPU", "MEMORY"];
 
 export function bytesText(bytes: number): string {
   if (bytes < 1024 * 1024) return `${Math.ceil(bytes / 1024)}Ki`;
@@ -57,6 +58,24 @@ const cells = (row: TopRow): readonly string[] => [
   row.memoryBytes === undefined ? "-" : bytesText(row.memoryBytes),
 ];
 
+/** With as many columns as the terminal holds. */
+function drawFitting(out: Output, rows: readonly (readonly string[])[]): Drawn {
+  const draw = (shown: readonly number[], width?: number): Drawn =>
+    drawTable(
+      shown.map((at) => HEADERS[at] ?? ""),
+      rows.map((row) => shown.map((at) => row[at] ?? "")),
+      { right: shown.map((at) => at > 1), ...(width !== undefined && { width }) },
+    );
+  let shown = HEADERS.map((_, at) => at);
+  if (!out.tty) return draw(shown);
+  for (const spare of SPARE) {
+    const { header, rows: lines } = draw(shown);
+    if ([header, ...lines].every((each) => each.length <= out.columns)) break;
+    shown = shown.filter((at) => HEADERS[at] !== spare);
+  }
+  return draw(shown, out.columns);
+}
+
 const busy = (row: TopRow): number => row.turns + row.requests;
 
 const slotText = ({ provider, used, waiting, limit }: Slots): string =>
@@ -64,7 +83,7 @@ const slotText = ({ provider, used, waiting, limit }: Slots): string =>
 
 export function drawTop(out: Output, top: Top): readonly string[] {
   const rows = top.rows.toSorted((a, b) => busy(b) - busy(a) || b.requestsPerMinute - a.requestsPerMinute || (a.agent < b.agent ? -1 : 1));
-  const drawn = drawTable(HEADERS, rows.map(cells), { right: RIGHT, ...(out.tty && { width: out.columns }) });
+  const drawn = drawFitting(out, rows.map(cells));
   const slots = top.slots.filter(({ used, waiting, limit }) => used + waiting > 0 || limit > 0);
   return [
     ...(slots.length === 0 ? [] : [`requests at providers: ${slots.map(slotText).join("; ")}`]),

@@ -7,7 +7,7 @@ import { type Context, type Input, words } from "../flags.ts";
 import { oneLine } from "../output.ts";
 import { savedPlan } from "../planfile.ts";
 import { sayProblems, sayWarnings } from "../problems.ts";
-import { count, renderPlan } from "../render/plan.ts";
+import { count, leftText, renderPlan } from "../render/plan.ts";
 import { doneWord, liveProgress, plainProgress, type Progress } from "../render/progress.ts";
 import { nameOf, secondsText } from "../render/values.ts";
 import { cutShort, plannedOf, type StackOptions } from "../stack.ts";
@@ -119,15 +119,14 @@ async function finish(context: Context, said: { readonly plan?: StackPlan; reado
       .map((each) => `${nameOf(each.ref)} ${doneWord(each.verb)}${each.held === undefined ? "" : ` (${oneLine(each.held.until)})`}\n`);
     await out.write(lines.join(""));
   }
-  const left = new Map((plan?.left ?? []).map((ref) => [refKey(ref), ref]));
-  if (left.size > 0)
-    out.note(`no longer in the manifests, kept: ${[...left.values()].slice(0, 10).map(nameOf).join(" ")}   (--prune deletes)`);
-  if (end.exit === 0 || end.applied + end.failed + end.unchanged > 0) {
-    await out.write(
-      `applied ${end.applied}, unchanged ${end.unchanged}, failed ${end.failed} in ${secondsText(context.now() - how.started)}\n`,
-    );
-  }
-  if (end.exit !== 0) sayEnd(context, end);
+  const left = [...new Map((plan?.left ?? []).map((ref) => [refKey(ref), ref])).values()];
+  if (left.length > 0) out.note(`no longer in the manifests, kept: ${leftText(left)}   (--prune deletes)`);
+  const sum = `applied ${end.applied}, unchanged ${end.unchanged}, failed ${end.failed}`;
+  const summed = end.exit === 0 || end.applied + end.failed + end.unchanged > 0;
+  if (summed) await out.write(`${sum} in ${secondsText(context.now() - how.started)}\n`);
+  // The numbers have just been said.
+  const message = summed && end.message.startsWith(`${sum}: `) ? end.message.slice(sum.length + 2) : end.message;
+  if (end.exit !== 0) sayEnd(context, { ...end, message });
 }
 
 function sayEnd(context: Context, end: ApplyEnd): void {

@@ -177,7 +177,7 @@ async function sandbox(context: Context, agent: string): Promise<readonly Findin
   const path = `/api/agents/${encodeURIComponent(agent)}/checks`;
   const { items } = await context.client.get<{ readonly items: readonly SandboxCheck[] }>({ path });
   return items.map(({ rule, title, state, why, fix }) => ({
-    name: oneLine(rule),
+    name: oneLine(/^\d/.test(rule) ? `CIS ${rule}` : rule),
     state,
     message: oneLine(`${title}: ${why}`),
     ...(fix === undefined ? {} : { fix: oneLine(fix) }),

@@ -15,6 +15,7 @@ import {
 } from "../gateway.ts";
 import { oneLine } from "../output.ts";
 import { valueText } from "../render/values.ts";
+import { warmText } from "../warm.ts";
 import { daemonFile, socketOf, version } from "../place.ts";
 
 const doors = (input: Input): Pick<StartOptions, "listen" | "kubeListen"> => {
@@ -36,6 +37,9 @@ export const start: Run = async (context, input) => {
     await context.out.write(`gateway is running already: ${socketOf(context.home)}\n`);
     if (on(input, "schedules") && seen.body?.["schedules"] === false)
       context.out.note("its schedules do not fire: beige gateway restart --schedules");
+    const kube = word(input, "kube-listen");
+    if (kube !== undefined && seen.body?.["kube"] === undefined)
+      context.out.note(`it has no door for kubectl: beige gateway restart --kube-listen ${kube}`);
     return 0;
   }
   const wanted = options(input);
@@ -80,7 +84,7 @@ export const status: Run = async (context, input) => {
   };
   if (word(input, "output") === "json") await context.out.write(`${JSON.stringify(said, undefined, 2)}\n`);
   else if (seen.up) {
-    const rows = Object.entries(said).filter(([key]) => key !== "running");
+    const rows = Object.entries({ ...said, warm: warmText(seen.body) }).filter(([key, value]) => key !== "running" && value !== undefined);
     await context.out.write(
       `gateway ${seen.settled ? "is running" : "is starting"}\n${rows.map(([key, value]) => `  ${key.padEnd(16)} ${valueText(value, 200)}\n`).join("")}`,
     );

@@ -58,7 +58,7 @@ spec:
   model: ${model}
   instructions: |
     You are a helpful assistant. You work in /workspace.
-  tools: []                         # plugin tools; nothing else may be called
+  tools: []                         # of plugins; read, write, patch and exec are there without
   sandbox:
     image: ${found.image}
     network: {mode: none}           # no network but the gateway's own socket

@@ -4,6 +4,8 @@ import { BeigeError } from "../../core/errors.ts";
 import { budgetOf } from "../budget.ts";
 import { milliseconds, positive } from "../duration.ts";
 import { type Context, type Input, type Run, word, words } from "../flags.ts";
+import { pathOf, targetsOf } from "../names.ts";
+import { find } from "../objects.ts";
 import { oneLine } from "../output.ts";
 import { drawTable } from "../render/table.ts";
 import { whenText } from "../render/values.ts";
@@ -37,9 +39,17 @@ export const create: Run = async (context, input) => {
   else {
     context.out.note(`key ${made.name} (${rights(made)}); it is shown only now:`);
     await context.out.write(`${made.secret}\n`);
+    for (const agent of made.agents.filter((each) => each !== "*"))
+      if (await isMissing(context, agent)) context.out.note(`there is no agent ${oneLine(agent)} yet: beige get agents -A`);
   }
   return 0;
 };
+
+/** A key may be made first; a slip of the pen looks the same, so it is said. */
+async function isMissing(context: Context, agent: string): Promise<boolean> {
+  const [target] = await targetsOf(context.client, [`agent/${agent}`], undefined);
+  return target !== undefined && (await find(context, pathOf(target))) === undefined;
+}
 
 const rights = ({ role, agents }: KeyShown): string => (role === "caller" ? `caller of ${agents.join(", ")}` : role);
 

@@ -88,6 +88,7 @@ export const run: Run = async (context, input) => {
   const show = (line: string): string => (json ? `${line}\n` : render(context, parse(line) ?? {}));
   const { lines, end } = await lastLines(path, positive(word(input, "tail") ?? "200", "--tail", 1_000_000), keep);
   await context.out.write(lines.map(show).join(""));
+  if (lines.length === 0 && !on(input, "follow")) context.out.note(`no line of ${path} fits`);
   if (on(input, "follow"))
     for await (const line of newLines(path, end, context.signal)) if (keep(line)) await context.out.write(show(line));
   return 0;

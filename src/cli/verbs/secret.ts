@@ -19,12 +19,12 @@ function nameOf(input: Input): string {
   throw new BeigeError("invalid", `"${name}" cannot name a secret`, { hint: "letters, digits, '.', '_' and '-', at most 63" });
 }
 
-async function valueOf(context: Context, name: string): Promise<string> {
+async function valueOf(context: Context, name: string, hosts: readonly string[]): Promise<string> {
   const text = process.stdin.isTTY ? await hidden(context, name) : await context.stdin(VALUE_MAX_BYTES);
   const value = text.replace(/\r?\n$/, "");
   if (value === "")
     throw new BeigeError("invalid", `no value for secret ${name}`, {
-      hint: `printf %s "$KEY" | beige secret set ${name} --host api.example.com`,
+      hint: `printf %s "$KEY" | beige secret set ${name} ${(hosts.length > 0 ? hosts : ["api.example.com"]).map((host) => `--host ${host}`).join(" ")}`,
     });
   if (/[\r\n\0]/.test(value))
     throw new BeigeError("invalid", `the value of secret ${name} is more than one line`, { hint: "--file PATH names a file of your own" });
@@ -50,9 +50,13 @@ function checkHosts(hosts: readonly string[]): void {
   const odd = hosts.find((host) => !/^(\*\.)?[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:\d{1,5})?$/.test(host));
   if (odd !== undefined)
     throw new BeigeError("invalid", `"${odd}" is not a host`, {
-      hint: "--host api.example.com, --host '*.example.com' or --host localhost:8080",
+      hint: hostIn(odd) ?? "--host api.example.com, --host '*.example.com' or --host localhost:8080",
     });
 }
+
+/** Of an address, the part that was meant. */
+const hostIn = (text: string): string | undefined =>
+  /^https?:/.test(text) && URL.canParse(text) ? `--host ${new URL(text).host}` : undefined;
 
 export const set: Run = async (context, input) => {
   const name = nameOf(input);
@@ -64,7 +68,7 @@ export const set: Run = async (context, input) => {
   const given = word(input, "file");
   if (variable !== undefined && given !== undefined) throw new BeigeError("invalid", "give --env or --file, not both");
   const from = variable !== undefined ? { env: variable } : { file: given ?? filePath(context, name) };
-  const value = variable === undefined && given === undefined ? await valueOf(context, name) : undefined;
+  const value = variable === undefined && given === undefined ? await valueOf(context, name, hosts) : undefined;
   const entry: HostSecret = { name, ...from, hosts: hosts.length > 0 ? [...hosts] : [...(before?.hosts ?? [])] };
   if (value !== undefined) {
     mkdirSync(join(context.home, "secrets"), { recursive: true, mode: 0o700 });

