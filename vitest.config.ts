@@ -1,5 +1,21 @@
 import { defineConfig } from "vitest/config";
 
+/** Journeys of a gateway on the real engine that no other one disturbs. */
+const STORIES = [
+  "adopt",
+  "background",
+  "bwrapdefault",
+  "lazy",
+  "outlive",
+  "packages",
+  "pains",
+  "replace",
+  "seen",
+  "snapshot",
+  "stores",
+  "warm",
+].map((name) => `test/docker/${name}.test.ts`);
+
 export default defineConfig({
   test: {
     // Most tests wait for processes, sockets and disks: two at once keep two cores busy.
@@ -18,7 +34,19 @@ export default defineConfig({
         },
       },
       {
-        test: { name: "docker", include: ["test/docker/**/*.test.ts"], testTimeout: 120_000, hookTimeout: 180_000, fileParallelism: false },
+        // What has a deadline of its own, or an engine: one at a time.
+        test: {
+          name: "docker",
+          include: ["test/docker/**/*.test.ts"],
+          exclude: STORIES,
+          testTimeout: 120_000,
+          hookTimeout: 180_000,
+          fileParallelism: false,
+        },
+      },
+      {
+        // Each on a gateway and a home of its own, waiting for most of the time: two at once.
+        test: { name: "stories", include: STORIES, testTimeout: 120_000, hookTimeout: 180_000, maxWorkers: 2 },
       },
       {
         test: {

@@ -41,14 +41,15 @@ if (major < 24) {
   }
 } else {
   var kept = keeping(process.env.BEIGE_HOME || path.join(require("os").homedir(), ".beige"));
-  if (kept !== "") require("module").enableCompileCache(kept);
   // A clone runs its sources, so that an old build is never taken for them; a package has none.
   if (!fs.existsSync(source)) run(kept);
-  else
+  else {
+    keepModules(kept);
     import(require("url").pathToFileURL(source).href).catch(function (error) {
       console.error("error: beige cannot start: " + (error && error.stack ? error.stack : error));
       process.exitCode = 70;
     });
+  }
 }
 
 /** The folder where what is compiled is kept, "" for none: what is found there is run, so nobody else may write it. No home is made for it. */
@@ -69,6 +70,11 @@ function ours(folder) {
   return found.isDirectory() && (!process.getuid || (found.uid === process.getuid() && (found.mode & 18) === 0));
 }
 
+/** Node's own cache, of modules. Making it ready takes longer than it saves where nearly all that runs is kept in another way. */
+function keepModules(folder) {
+  if (folder !== "") require("module").enableCompileCache(folder);
+}
+
 /** Runs the built program. Node itself keeps what is compiled before a file runs; for a frequent verb all is kept that it needed. */
 function run(folder) {
   var verb = /^(apply|describe|diff|events|get|logs|status|wait)$/.exec(process.argv[2] || "");
@@ -76,9 +82,12 @@ function run(folder) {
   // The build's own digest: what was compiled from another text is never run as this one.
   var digest = /^\/\/ ([0-9a-f]{64})\n/.exec(text.slice(0, 80));
   if (digest === null) {
+    keepModules(folder);
     require(built);
     return;
   }
+  // It alone loads more modules, for manifests that nobody has applied.
+  if (verb[1] === "diff") keepModules(folder);
   var vm = require("vm");
   var file = path.join(folder, "cli-" + verb[1]);
   var mark = Buffer.from([digest[1], process.version, process.arch, built].join(" ") + "\n");

@@ -124,10 +124,10 @@ async function writePackages(folder: string, packages: Packages<Uint8Array>, loo
 /** Name of a launcher; what is none spoils the hash. */
 const seenTool = ({ name, to }: Entry): string => (to === CLIENT ? name : `not a launcher: ${name}`);
 
-function seenPackages(folder: string, looks: Looks): Packages<Digest> {
+function seenPackages(folder: string, entries: readonly Entry[], looks: Looks): Packages<Digest> {
   const none = new Map([["not a folder", NOTHING]]);
   const how = { ...looks, nothing: NOTHING };
-  return new Map((looks.list(folder) ?? []).map(({ name }) => [name, readTree(join(folder, name), how) ?? none]));
+  return new Map(entries.map(({ name }) => [name, readTree(join(folder, name), how) ?? none]));
 }
 
 /** All of it lies in the gateway's own folders on a local disk: asking in turn costs less than asking at once. */
@@ -135,9 +135,9 @@ function seen(place: AgentPlace, looks: Looks): string | undefined {
   try {
     const client = looks.read(join(place.sockets, CLIENT_FILE));
     const bin = looks.list(place.launchers);
-    const docs = place.packages;
-    if (client === undefined || bin === undefined || looks.list(docs) === undefined) return undefined;
-    return hashKit(client.sha256, bin.map(seenTool), seenPackages(docs, looks));
+    const docs = looks.list(place.packages);
+    if (client === undefined || bin === undefined || docs === undefined) return undefined;
+    return hashKit(client.sha256, bin.map(seenTool), seenPackages(place.packages, docs, looks));
   } catch {
     return undefined;
   }

@@ -51,6 +51,7 @@ const steps: readonly Step[] = [
 ];
 const onEngine: readonly Step[] = [
   ["tests on the Docker engine", process.execPath, vitest("docker")],
+  ["journeys on the Docker engine", process.execPath, vitest("stories")],
   ["stock kubectl and a client library", process.execPath, vitest("kubectl")],
   ["acceptance", process.execPath, [join(root, "scripts/accept.ts")]],
 ];

@@ -52,7 +52,7 @@ test("a thousand commands that leave a grandchild, 500 limits and 500 readers th
 
 test("a command has a terminal of its size inside the hardened container, and signals reach it", async () => {
   const terminal = { rows: 31, columns: 97 };
-  const command = ["sh", "-c", "test -t 0 && test -t 2 && stty size; trap 'echo got; exit 3' USR1; while :; do sleep 0.1; done"];
+  const command = ["sh", "-c", "trap 'echo got; exit 3' USR1; test -t 0 && test -t 2 && stty size; while :; do sleep 0.1; done"];
   const handle = await ground.sandbox.exec(id, { command, timeoutMs: 20_000, terminal });
   let said = "";
   for await (const { data } of handle.output) {

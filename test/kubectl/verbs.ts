@@ -404,7 +404,7 @@ export const WRITING: readonly Case[] = [
       refused(await run(["get", "cm", "x"]), /no ConfigMaps/);
       if (kubectl.minor >= 25) refused(await run(["debug", "travel", "--image=x"]), /kubectl debug is not offered/);
       refused(await run(["rollout", "status", "agent/travel"]), /no (status )?(viewer|kind)|unable to decode|no kind "Agent"/);
-      refused(await run(["create", "secret", "generic", "x", "--from-literal=a=b"]), kubectl.minor < 32 ? /./ : /apply -f/);
+      refused(await run(["create", "secret", "generic", "x", "--from-literal=a=b"]), kubectl.minor < 32 ? /./ : /beige secret set/);
       refused(await run(["logs", "travel", "--previous"]), /no earlier part/);
     },
   },

@@ -5,7 +5,7 @@ import { isOver } from "../../core/disk.ts";
 import type { Clock, DiskUse } from "../../core/world.ts";
 
 /** What was measured is true for so long; less where somebody waits for room. */
-const FRESH_MS = 60_000;
+const FRESH_MS = 20_000;
 const FRESH_OVER_MS = 2000;
 /** After a long look a place waits so many times as long: the others come first. */
 const REST = 3;
