@@ -53,7 +53,7 @@ const NAMED: Named = {
       { requiredKeys: ["host", "secret"] },
     ),
   ),
-  "workspace.path": fc.constantFrom("/work/a", "/work/b"),
+  "workspace.path": fc.constantFrom("/srv/a", "/srv/b"),
 };
 
 const named = (path: readonly string[], all: Named): fc.Arbitrary<unknown> | undefined => all[path.join(".")];

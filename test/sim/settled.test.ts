@@ -20,9 +20,9 @@ const machine = (): Promise<Sim> =>
     setUp: (m) => {
       m.host = {
         secrets: [{ name: "example", env: "EXAMPLE", hosts: ["api.example.com", "api.example.com:8443"] }],
-        paths: { mounts: ["/data"], workspaces: ["/work"], plugins: [] },
+        paths: { mounts: ["/data"], workspaces: ["/srv"], plugins: [] },
       };
-      for (const folder of ["/data", "/data/a", "/data/b", "/work"]) m.folders.folders.set(folder, { uid: 0, gid: 0 });
+      for (const folder of ["/data", "/data/a", "/data/b", "/srv"]) m.folders.folders.set(folder, { uid: 0, gid: 0 });
       m.docker.images.set("beige-sandbox:latest", "sha256:sandbox");
     },
   });
