@@ -18,6 +18,8 @@ export interface AuditOptions {
   /** Replaces secrets by value. */
   readonly redact?: (text: string) => string;
   readonly log?: Log;
+  /** How long rows that nobody waits for may wait to be written, and then again to be on the disk. */
+  readonly rideMs?: number;
   /** Size at which the file becomes a closed segment. */
   readonly rotateBytes?: number;
   /** False where calls without an outcome may belong to another living process. */
@@ -41,15 +43,16 @@ type When = "durable" | "soon" | "late";
 
 interface Waiting {
   readonly row: Row;
-  readonly durable: boolean;
+  readonly when: When;
   readonly done: () => void;
   readonly fail: (error: BeigeError) => void;
 }
 
 const BATCH_MAX = 512;
 const LATE_MAX = 1_000;
-/** How long, and how many, rows that nobody waits for may wait for others. */
+/** How long, and how many, rows that nobody waits for may wait for others, and how long written ones wait for somebody's flush. */
 const RIDE_MS = 10;
+const SYNC_MS = 5;
 const RIDE_ROWS = 128;
 const WAITING_MAX = 20_000;
 const ROTATE_BYTES = 64 * 1024 * 1024;
@@ -92,6 +95,7 @@ class GroupCommit {
   readonly #writer: ChainWriter;
   readonly #lock: Lock | undefined;
   readonly #options: AuditOptions;
+  readonly #rideMs: number;
   readonly #waiting: Waiting[] = [];
   /** Outcomes whose write failed: the next flush takes them first. */
   #late: readonly Row[] = [];
@@ -102,6 +106,7 @@ class GroupCommit {
   constructor(writer: ChainWriter, options: AuditOptions) {
     this.#writer = writer;
     this.#options = options;
+    this.#rideMs = options.rideMs ?? RIDE_MS;
     this.#lock = options.lockPath === undefined ? undefined : createLock(options.lockPath, options.clock);
   }
 
@@ -111,7 +116,7 @@ class GroupCommit {
         const why = this.#closed ? "closed" : "overloaded";
         return fail(new BeigeError("unavailable", `audit chain ${basename(this.#options.path)} is ${why}`));
       }
-      this.#waiting.push({ row, durable: when === "durable", done, fail });
+      this.#waiting.push({ row, when, done, fail });
       if (when === "late" && this.#waiting.length < RIDE_ROWS) this.#ride();
       else this.#running ??= this.#run();
     });
@@ -120,7 +125,7 @@ class GroupCommit {
   #ride(): void {
     if (this.#riding || this.#running !== undefined) return;
     this.#riding = true;
-    this.#options.clock.after(RIDE_MS, () => {
+    this.#options.clock.after(this.#rideMs, () => {
       this.#riding = false;
       if (this.#waiting.length > 0) this.#running ??= this.#run();
     });
@@ -130,10 +135,10 @@ class GroupCommit {
     const write = async (): Promise<void> => {
       this.#writer.write([...this.#late, ...batch.map((entry) => entry.row)]);
       this.#late = [];
-      for (const entry of batch) if (!entry.durable) entry.done();
-      if (!batch.some((entry) => entry.durable)) return this.#writer.syncSoon();
+      for (const entry of batch) if (entry.when !== "durable") entry.done();
+      if (!batch.some((entry) => entry.when === "durable")) return this.#writer.syncSoon();
       await this.#writer.sync();
-      for (const entry of batch) if (entry.durable) entry.done();
+      for (const entry of batch) if (entry.when === "durable") entry.done();
     };
     try {
       await (this.#lock === undefined ? write() : this.#lock.hold(write));
@@ -181,7 +186,13 @@ export function createAudit(options: AuditOptions): AuditChain {
     const args = [`sha256 ${cut.hash}`, `bytes ${cut.bytes}`];
     return rowOf("", "note", { agent: "", type: "control", tool: "recovered", args, decision: "allowed" });
   };
-  const writer = new ChainWriter({ path, clock, rotateBytes: options.rotateBytes ?? ROTATE_BYTES, recovered });
+  const writer = new ChainWriter({
+    path,
+    clock,
+    rotateBytes: options.rotateBytes ?? ROTATE_BYTES,
+    syncMs: options.rideMs ?? SYNC_MS,
+    recovered,
+  });
   const commit = new GroupCommit(writer, options);
 
   const waiting = new Map<string, AuditCall>();

@@ -1,13 +1,11 @@
 // The one door to prom-client: counters, histograms and gauges of the gateway, in the text format of Prometheus.
 import type { Gauge, Registry } from "prom-client";
 import type { Counts, Levels, Metrics, Times } from "../core/metrics.ts";
+import { createTally, type Labels } from "./metrics/tally.ts";
 
-/** The library is loaded for whoever asks, or once so much has been noted. */
-const NOTED_MAX = 1_000;
-/** Combinations of labels of one metric; what comes later is counted under `other`. */
-const SERIES_MAX = 500;
-const KNOWN_MAX = 5_000;
-const OTHER = "other";
+/** Times of one series that are kept until somebody asks; then the library takes them into its buckets. */
+const TIMES_MAX = 1_000;
+const LISTED_MAX = 500;
 
 interface About {
   readonly name: string;
@@ -46,8 +44,6 @@ const TIMES: Readonly<Record<keyof Times, About & { readonly buckets: number[] }
   turnDuration: { name: "beige_turn_duration_seconds", help: "How long turns of agents ran.", labels: [], buckets: LONG },
 };
 
-type Labels = Readonly<Record<string, string>>;
-type Note = (into: Instruments) => void;
 interface Instruments {
   count(what: keyof Counts, labels: Labels, by: number): void;
   time(what: keyof Times, labels: Labels, seconds: number): void;
@@ -55,54 +51,35 @@ interface Instruments {
 }
 
 export function createMetrics(deps: { readonly levels: () => Levels }): Metrics {
-  let noted: Note[] = [];
-  let instruments: Instruments | undefined;
+  const counts = createTally<keyof Counts>();
+  const times = createTally<keyof Times>();
   let loading: Promise<Instruments> | undefined;
 
-  const load = (): Promise<Instruments> => {
-    loading ??= import("prom-client").then((library) => {
-      const made = build(library, deps.levels);
-      instruments = made;
-      for (const note of noted) note(made);
-      noted = [];
-      return made;
-    });
-    return loading;
-  };
-  const note = (write: Note): void => {
-    if (instruments !== undefined) {
-      write(instruments);
-      return;
+  /** Hands over what came since the last time. */
+  const handOver = async (): Promise<Registry> => {
+    const into = await (loading ??= import("prom-client").then((library) => build(library, deps.levels)));
+    for (const series of counts.all()) {
+      if (series.sum > 0) into.count(series.what, series.labels, series.sum);
+      series.sum = 0;
     }
-    if (noted.length < NOTED_MAX * 100) noted.push(write);
-    if (noted.length === NOTED_MAX) void load().catch(() => undefined);
+    for (const { what, labels, times: took } of times.all()) for (const seconds of took.splice(0)) into.time(what, labels, seconds);
+    return into.registry;
   };
 
   return {
     count: (what, labels, by = 1) => {
-      if (Number.isFinite(by) && by > 0) note((into) => into.count(what, labels, by));
+      if (Number.isFinite(by) && by > 0) counts.of(what, labels).sum += by;
     },
     time: (what, labels, seconds) => {
-      if (Number.isFinite(seconds) && seconds >= 0) note((into) => into.time(what, labels as Labels, seconds));
+      if (!Number.isFinite(seconds) || seconds < 0) return;
+      const took = times.of(what, labels).times;
+      if (took.length < 2 * TIMES_MAX) took.push(seconds);
+      if (took.length === TIMES_MAX) void handOver().catch(() => undefined);
     },
     async text() {
-      const { registry } = await load();
+      const registry = await handOver();
       return { type: registry.contentType, body: await registry.metrics() };
     },
-  };
-}
-
-/** Keeps the number of series of each metric bounded, whatever names its labels hold. */
-function bounds(): (metric: string, labels: Labels) => Labels {
-  const seen = new Map<string, Set<string>>();
-  return (metric, labels) => {
-    const key = Object.values(labels).join("\n");
-    const known = seen.get(metric) ?? new Set();
-    seen.set(metric, known);
-    if (known.has(key)) return labels;
-    if (known.size >= SERIES_MAX) return Object.fromEntries(Object.keys(labels).map((name) => [name, OTHER]));
-    known.add(key);
-    return labels;
   };
 }
 
@@ -120,26 +97,10 @@ function build(library: typeof import("prom-client"), levels: () => Levels): Ins
     ({ name, help, labels, buckets }) => new library.Histogram({ name, help, labelNames: labels, buckets, registers }),
   );
   addLevels((options) => new library.Gauge({ ...options, registers }), levels);
-  const bounded = bounds();
-  const counter = series((what: keyof Counts, labels) => counters[what].labels(bounded(what, labels)));
-  const histogram = series((what: keyof Times, labels) => histograms[what].labels(bounded(what, labels)));
   return {
     registry,
-    count: (what, labels, by) => counter(what, labels).inc(by),
-    time: (what, labels, seconds) => histogram(what, labels).observe(seconds),
-  };
-}
-
-/** Remembers the series of names, since the library looks each up by all its labels anew. Bounded: what comes later is looked up. */
-function series<K extends string, S>(find: (what: K, labels: Labels) => S): (what: K, labels: Labels) => S {
-  const known = new Map<string, S>();
-  return (what, labels) => {
-    const key = `${what}\n${Object.values(labels).join("\n")}`;
-    const found = known.get(key);
-    if (found !== undefined) return found;
-    const made = find(what, labels);
-    if (known.size < KNOWN_MAX) known.set(key, made);
-    return made;
+    count: (what, labels, by) => counters[what].inc(labels, by),
+    time: (what, labels, seconds) => histograms[what].observe(labels, seconds),
   };
 }
 
@@ -167,7 +128,7 @@ function addLevels(make: MakeGauge, levels: () => Levels): void {
       labelNames: ["provider"],
       collect() {
         this.reset();
-        for (const slot of levels().slots.slice(0, SERIES_MAX)) this.set({ provider: slot.provider }, slot[key]);
+        for (const slot of levels().slots.slice(0, LISTED_MAX)) this.set({ provider: slot.provider }, slot[key]);
       },
     });
   }

@@ -121,6 +121,7 @@ export function paper(
     write: async (text) => void out.push(typeof text === "string" ? text : Buffer.from(text).toString()),
     note: (text) => void err.push(`${text}\n`),
     raw: (text) => void err.push(text),
+    flushed: () => Promise.resolve(),
     out: () => out.join(""),
     err: () => err.join(""),
   };

@@ -22,6 +22,8 @@ export interface Output {
   note(text: string): void;
   /** To standard error as it is, for the painter. */
   raw(text: string): void;
+  /** Resolves when everything has left this process, or its reader has gone. */
+  flushed(): Promise<void>;
 }
 
 /** A standard stream; `isTTY` is absent where it is no terminal. */
@@ -36,7 +38,7 @@ export interface Streams {
 }
 
 /** With their endings watched from the first use on. */
-function watched(streams: Streams, gone: () => void): { readonly stdout: () => Stream; readonly stderr: () => Stream } {
+function watched(streams: Streams, gone: () => void) {
   let stdout: Stream | undefined;
   let stderr: Stream | undefined;
   const open = (stream: Stream, ended: () => void): Stream => {
@@ -46,6 +48,7 @@ function watched(streams: Streams, gone: () => void): { readonly stdout: () => S
   return {
     stdout: () => (stdout ??= open(streams.stdout, gone)),
     stderr: () => (stderr ??= open(streams.stderr, () => undefined)),
+    used: () => [stdout, stderr].filter((stream) => stream !== undefined),
   };
 }
 
@@ -87,7 +90,7 @@ export function createOutput(
   options: { readonly color?: string; readonly gone: () => void },
 ): Output {
   let open = true;
-  const { stdout, stderr } = watched(streams, () => {
+  const { stdout, stderr, used } = watched(streams, () => {
     open = false;
     options.gone();
   });
@@ -114,5 +117,9 @@ export function createOutput(
     // Others' words come in many notes: nothing but our own colours goes through.
     note: (text) => void stderr().write(`${colour ? painted(text) : clean(text)}\n`),
     raw: (text) => void stderr().write(text),
+    async flushed() {
+      // What was written before it has gone when it has: they go in order.
+      await Promise.all(used().map((stream) => new Promise<void>((done) => stream.write("", () => done()))));
+    },
   };
 }

@@ -31,6 +31,9 @@ export interface DaemonOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
+/** Nobody waits for rows of the access log: those of a moment are one write. */
+const ACCESS_MS = 50;
+
 export function foundation(options: DaemonOptions, version: string) {
   const { home } = options;
   const logs = join(home, "logs");
@@ -42,14 +45,18 @@ export function foundation(options: DaemonOptions, version: string) {
   const { metrics, watch } = metricsOf(store);
   const goesOn = (call: string): boolean => isKept(store.shelf, call) || isKept(bwrapShelf(store.shelf), call);
   // The store's lock makes this process the only writer of the chains.
-  const chain = (name: string) =>
-    metered(createAudit({ path: join(logs, `${name}.jsonl`), clock: systemClock, redact, log, closeOpen: true, goesOn }), name, metrics);
+  const chain = (name: string, more: { readonly rideMs?: number } = {}) =>
+    metered(
+      createAudit({ path: join(logs, `${name}.jsonl`), clock: systemClock, redact, log, closeOpen: true, goesOn, ...more }),
+      name,
+      metrics,
+    );
   const keys = createKeys({ shelf: store.shelf, clock: systemClock, random: systemRandom });
   const ledger = ledgerOf({ store, log, keys });
   const audit = chain("audit");
   const endpoint = host.policy().tracing?.endpoint;
   const tracing = createTracing({ env: options.env, version, log, ...(endpoint === undefined ? {} : { endpoint }) });
-  const chains = { audit: tracing?.traced(audit) ?? audit, control: chain("control"), access: chain("access") };
+  const chains = { audit: tracing?.traced(audit) ?? audit, control: chain("control"), access: chain("access", { rideMs: ACCESS_MS }) };
   return { home, host, secrets, redact, log, store, keys, ledger, metrics, watch, tracing, ...chains };
 }
 

@@ -1,7 +1,6 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { nextTick } from "node:process";
 import fc from "fast-check";
 import { afterEach, expect, test } from "vitest";
 import { DAY_MS, daysOf, nanoOf, PERIODS } from "../core/budget.ts";
@@ -17,7 +16,7 @@ import { createLedgerBook, KEPT_DAYS } from "../engine/store/ledger.ts";
 import { createLedger, type BudgetNotice } from "./ledger.ts";
 
 /** Until what was asked for in this turn of the event loop is written. */
-const turn = (): Promise<void> => new Promise((done) => nextTick(() => setImmediate(done)));
+const turn = (): Promise<void> => new Promise((done) => setTimeout(done, 80));
 
 const homes: string[] = [];
 afterEach(() => {
@@ -30,9 +29,12 @@ interface Rig {
   readonly book: LedgerBook;
   readonly db: Connection["quick"];
   readonly notices: BudgetNotice[];
+  readonly home: string;
   readonly time: { now: number };
   /** The process dies after what it wrote; a new one opens the same file. */
   restart(): Rig;
+  /** The process is killed at this moment. */
+  killed(): Rig;
   close(): void;
 }
 
@@ -55,9 +57,14 @@ function rig(budgets: Readonly<Record<string, Budget>>, home = mkdtempSync(join(
     book,
     db: connection.quick,
     notices,
+    home,
     time,
     restart() {
       book.end();
+      connection.close();
+      return rig(budgets, home, time);
+    },
+    killed() {
       connection.close();
       return rig(budgets, home, time);
     },
@@ -190,6 +197,47 @@ test("after a crash open requests are charged at their reserve, and the budget g
     { state: "open" },
   ]);
   second.close();
+});
+
+test("who is killed in the moment before a row is in its table has it counted once, whatever else is in the file", () => {
+  const first = rig({ "agent/a": usd(1) });
+  first.ledger.reserve(spend({ usd: 0.2 }));
+  const second = first.killed();
+  expect(second.ledger.budgets()).toMatchObject([{ spent: 0.2, reserved: 0 }]);
+  second.ledger.reserve(spend({ usd: 0.3 }));
+  second.book.flush();
+  second.ledger.reserve(spend({ usd: 0.1 }));
+  const rows = readFileSync(join(second.home, "state.db-opened"), "utf8");
+  // A row that the table has already, one that was cut, and what is none at all.
+  writeFileSync(join(second.home, "state.db-opened"), `${rows}${rows}null\n{"id":"x"}\n${rows.slice(0, 20)}`);
+  const third = second.killed();
+  expect(third.ledger.budgets()).toMatchObject([{ spent: 0.6, reserved: 0 }]);
+  expect(third.db.prepare("SELECT id, state FROM ledger ORDER BY id").all()).toEqual([1, 2, 3].map((id) => ({ id, state: "lost" })));
+  third.close();
+});
+
+test("a start looks only at rows that may be open still", async () => {
+  const at = rig({});
+  const old = spend();
+  at.ledger.reserve(old);
+  for (let i = 0; i < 2_500; i++) {
+    const one = spend();
+    at.ledger.reserve(one);
+    at.ledger.settle(one.call, used(1, 0.01), "answered");
+  }
+  at.book.flush();
+  const mark = (): unknown => at.db.prepare("SELECT id FROM ledger_mark").get()?.["id"];
+  expect(mark()).toBe(0);
+  at.ledger.settle(old.call, used(1, 0.01), "answered");
+  at.ledger.reserve(spend());
+  at.book.flush();
+  expect(mark()).toBe(2_502);
+  const next = at.restart();
+  expect(next.db.prepare("SELECT state, count(*) AS n FROM ledger GROUP BY state ORDER BY n").all()).toEqual([
+    { state: "lost", n: 1 },
+    { state: "answered", n: 2_501 },
+  ]);
+  next.close();
 });
 
 test("80 % and the whole of a limit are told once a period, and not again by a new process", () => {

@@ -142,9 +142,10 @@ export function createLedger(deps: LedgerDeps): Ledger & Accounts {
       const now = clock.now();
       const sums = scopes.flatMap((scope) => PERIODS.map((period) => sumOf(scope, period, now)));
       const row = rowOf(spend, { id: book.next(), at: now, charge });
+      // May throw, and then nothing is reserved.
+      book.open(row);
       for (const sum of sums) sum.reserved = plus(sum.reserved, charge);
       open.set(spend.call, { row, charge, sums, scopes });
-      book.open(row);
     },
     settle(call, usage, how) {
       const known = open.get(call);

@@ -12,11 +12,11 @@ export interface WriterOptions {
   readonly path: string;
   readonly clock: Pick<Clock, "after">;
   readonly rotateBytes: number;
+  /** How long written rows may wait for somebody's flush. */
+  readonly syncMs: number;
   /** Row that tells of bytes which were cut off. */
   readonly recovered: (cut: { readonly bytes: number; readonly hash: string }) => Row;
 }
-
-const SYNC_WITHIN_MS = 5;
 
 const sync = (fd: number): Promise<void> => new Promise((done, fail) => fdatasync(fd, (error) => (error === null ? done() : fail(error))));
 
@@ -65,11 +65,11 @@ export class ChainWriter {
     if (this.#file !== undefined) await sync(this.#file.fd);
   }
 
-  /** Rides on the next flush, or goes by itself within 5 ms. */
+  /** Rides on the next flush, or goes by itself in time. */
   syncSoon(): void {
     if (this.#dirty) return;
     this.#dirty = true;
-    this.#options.clock.after(SYNC_WITHIN_MS, () => {
+    this.#options.clock.after(this.#options.syncMs, () => {
       if (!this.#dirty || this.#file === undefined) return;
       this.#dirty = false;
       fdatasync(this.#file.fd, () => undefined);

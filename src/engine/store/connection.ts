@@ -1,5 +1,5 @@
 // The two connections of state.db: `full` survives a power cut, `quick` a crash of the process.
-import { DatabaseSync } from "node:sqlite";
+import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { BeigeError } from "../../core/errors.ts";
 import { privateFile } from "./place.ts";
 import { prepareTables } from "./tables.ts";
@@ -69,16 +69,32 @@ export function connect(home: string, newId: () => string): Connection {
   };
 }
 
+interface Ends {
+  readonly begin: StatementSync;
+  readonly commit: StatementSync;
+}
+/** Made once a connection: most transactions are as short as the time it takes to read these words. */
+const ends = new WeakMap<DatabaseSync, Ends>();
+function endsOf(db: DatabaseSync): Ends {
+  let known = ends.get(db);
+  if (known === undefined) {
+    known = { begin: db.prepare("BEGIN IMMEDIATE"), commit: db.prepare("COMMIT") };
+    ends.set(db, known);
+  }
+  return known;
+}
+
 /** One transaction: all of it or nothing. What SQLite refuses becomes `unavailable`. */
 export function transact<T>(db: DatabaseSync, run: () => T): T {
+  const { begin, commit } = endsOf(db);
   try {
-    db.exec("BEGIN IMMEDIATE");
+    begin.run();
   } catch (cause) {
     throw refused(cause);
   }
   try {
     const answer = run();
-    db.exec("COMMIT");
+    commit.run();
     return answer;
   } catch (cause) {
     if (db.isTransaction) db.exec("ROLLBACK");

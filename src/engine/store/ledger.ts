@@ -1,16 +1,17 @@
-// The rows of what was spent, in state.db: written once a turn of the event loop, summed by scope and day, and pruned in steps.
-import { nextTick } from "node:process";
+// The rows of what was spent, in state.db: those of a moment in one write, summed by scope and day, and pruned in steps.
 import { setImmediate as later } from "node:timers";
 import { NOTHING, dayOf, plus } from "../../core/budget.ts";
 import type { Charge, LedgerBook, LedgerEnd, LedgerRow, Scope } from "../../core/ledger.ts";
 import type { Clock, Log } from "../../core/world.ts";
 import { transact, type Connection } from "./connection.ts";
+import { openOpened } from "./opened.ts";
 import { createUsage } from "./usage.ts";
 
 /** Thirteen months, so that a month can be held against the same one a year ago. */
 export const KEPT_DAYS = 396;
 const PRUNE_ROWS = 500;
-/** How long, and how many, ends of requests may wait to be written. */
+const MARK_STEP = 1_000;
+/** How long, and how many, rows may wait to be written. Those that open are in a file meanwhile; an end that is lost leaves the reserve. */
 const LATE_MS = 50;
 const LATE_ROWS = 1_000;
 
@@ -21,7 +22,9 @@ CREATE TABLE IF NOT EXISTS ledger (
   input INTEGER NOT NULL, output INTEGER NOT NULL, cache_read INTEGER NOT NULL, cache_write INTEGER NOT NULL,
   tokens INTEGER NOT NULL, nano INTEGER NOT NULL) STRICT;
 CREATE INDEX IF NOT EXISTS ledger_at ON ledger (at);
-CREATE INDEX IF NOT EXISTS ledger_open ON ledger (id) WHERE state = 'open';
+DROP INDEX IF EXISTS ledger_open;
+CREATE TABLE IF NOT EXISTS ledger_mark (one INTEGER PRIMARY KEY CHECK (one = 1), id INTEGER NOT NULL) STRICT;
+INSERT OR IGNORE INTO ledger_mark VALUES (1, 0);
 CREATE TABLE IF NOT EXISTS spending (
   scope TEXT NOT NULL, day INTEGER NOT NULL, requests INTEGER NOT NULL, tokens INTEGER NOT NULL, nano INTEGER NOT NULL,
   PRIMARY KEY (scope, day)) STRICT, WITHOUT ROWID;
@@ -43,7 +46,7 @@ interface Pending {
 
 function statements({ quick }: Connection) {
   return {
-    insert: quick.prepare("INSERT INTO ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
+    insert: quick.prepare("INSERT OR IGNORE INTO ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
     update: quick.prepare(
       "UPDATE ledger SET state = ?, input = ?, output = ?, cache_read = ?, cache_write = ?, tokens = ?, nano = ? WHERE id = ? AND state = 'open'",
     ),
@@ -54,6 +57,11 @@ function statements({ quick }: Connection) {
     sum: quick.prepare(
       "SELECT sum(requests) AS requests, sum(tokens) AS tokens, sum(nano) AS nano FROM spending WHERE scope = ? AND day BETWEEN ? AND ?",
     ),
+    lose: quick.prepare(
+      `UPDATE ledger SET state = 'lost', tokens = reserved_tokens, nano = reserved_nano
+       WHERE id >= (SELECT id FROM ledger_mark) AND state = 'open'`,
+    ),
+    mark: quick.prepare("UPDATE ledger_mark SET id = ?"),
     prune: quick.prepare("DELETE FROM ledger WHERE id IN (SELECT id FROM ledger WHERE at < ? ORDER BY at LIMIT ?)"),
     pruneDays: quick.prepare("DELETE FROM spending WHERE day < ?"),
   };
@@ -63,13 +71,13 @@ function statements({ quick }: Connection) {
 export function createLedgerBook(connection: Connection, clock: Clock, log: Log): LedgerBook {
   const { quick } = connection;
   quick.exec(TABLES);
-  const lost = quick
-    .prepare("UPDATE ledger SET state = 'lost', tokens = reserved_tokens, nano = reserved_nano WHERE state = 'open'")
-    .run().changes;
-  if (lost > 0) log.warn("requests of a gateway that ended are charged at their reserve", { requests: Number(lost) });
   const sql = statements(connection);
+  const opened = openOpened(`${connection.path}-opened`);
+  recover();
   let id = Number(quick.prepare("SELECT max(id) AS id FROM ledger").get()?.["id"] ?? 0);
   let pending = new Map<number, Pending>();
+  const open = new Set<number>();
+  let mark = 0;
   let scheduled = false;
   let waiting = false;
   let closed = false;
@@ -91,7 +99,17 @@ export function createLedgerBook(connection: Connection, clock: Clock, log: Log)
     if (written) sql.update.run(...ended, row.id);
     else {
       const who = [row.agent ?? null, row.key ?? null, row.session ?? null, row.provider, row.model];
-      sql.insert.run(row.id, row.call, row.at, ...who, row.priced ? 1 : 0, reserved.tokens, reserved.nano, ...ended);
+      const { changes: made } = sql.insert.run(
+        row.id,
+        row.call,
+        row.at,
+        ...who,
+        row.priced ? 1 : 0,
+        reserved.tokens,
+        reserved.nano,
+        ...ended,
+      );
+      if (made === 0) return;
     }
     const before = written ? { requests: 1, ...reserved } : NOTHING;
     const [tokens, nano] = [charged.tokens - before.tokens, charged.nano - before.nano];
@@ -110,6 +128,18 @@ export function createLedgerBook(connection: Connection, clock: Clock, log: Log)
     }
   }
 
+  /** Of the gateway before this one. */
+  function recover(): void {
+    const lost = transact(quick, () => {
+      const changes = new Map<string, Charge>();
+      for (const row of opened.left) write({ row, end: undefined, written: false }, changes);
+      writeSums(changes);
+      return Number(sql.lose.run().changes);
+    });
+    opened.clear();
+    if (lost > 0) log.warn("requests of a gateway that ended are charged at their reserve", { requests: lost });
+  }
+
   /** A bounded step; the next flush goes on when it was not enough. */
   function prune(): void {
     const today = dayOf(clock.now());
@@ -121,6 +151,14 @@ export function createLedgerBook(connection: Connection, clock: Clock, log: Log)
     }
   }
 
+  /** No open row is below it, so that a start need not look through all of them. An index of the open ones would be written twice a request. */
+  function moveMark(): void {
+    const [oldest = id + 1] = open;
+    if (oldest - mark < MARK_STEP) return;
+    sql.mark.run(oldest);
+    mark = oldest;
+  }
+
   function flush(): void {
     if (pending.size === 0 || closed) return;
     try {
@@ -128,6 +166,7 @@ export function createLedgerBook(connection: Connection, clock: Clock, log: Log)
         const changes = new Map<string, Charge>();
         for (const each of pending.values()) write(each, changes);
         writeSums(changes);
+        moveMark();
         prune();
       });
     } catch (error) {
@@ -136,6 +175,7 @@ export function createLedgerBook(connection: Connection, clock: Clock, log: Log)
     }
     failed = false;
     pending = new Map();
+    opened.clear();
   }
 
   function flushOrSay(): void {
@@ -149,16 +189,12 @@ export function createLedgerBook(connection: Connection, clock: Clock, log: Log)
   function soon(): void {
     if (scheduled) return;
     scheduled = true;
-    // Behind what else this request has asked for in this turn: its audit row is on its way to the disk meanwhile.
-    nextTick(() =>
-      later(() => {
-        scheduled = false;
-        flushOrSay();
-      }),
-    );
+    later(() => {
+      scheduled = false;
+      flushOrSay();
+    });
   }
 
-  /** Until an end is written its row counts at its reserve, which is safe: it rides with the next row that opens, or waits a moment. */
   function inTime(): void {
     if (pending.size > LATE_ROWS) soon();
     if (waiting) return;
@@ -172,10 +208,13 @@ export function createLedgerBook(connection: Connection, clock: Clock, log: Log)
   return {
     next: () => (id += 1),
     open(row) {
+      opened.add(row);
+      open.add(row.id);
       pending.set(row.id, { row, end: undefined, written: false });
-      soon();
+      inTime();
     },
     close(row, end) {
+      open.delete(row.id);
       const known = pending.get(row.id);
       if (known === undefined) pending.set(row.id, { row, end, written: true });
       else known.end ??= end;
@@ -192,6 +231,7 @@ export function createLedgerBook(connection: Connection, clock: Clock, log: Log)
     end() {
       flushOrSay();
       closed = true;
+      opened.close();
     },
     failing: () => failed,
   };
